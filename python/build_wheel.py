@@ -103,7 +103,7 @@ def info_files(tag):
 
 class Wheel:
     def __init__(self, path):
-        self.zip = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED)
+        self.zip = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9)
         self.record = []
 
     def add(self, name, data, mode=0o644):

@@ -12,7 +12,7 @@
 #   %{hostile_seconds}  what test/tools/hostile.py allows per input
 #   %{programs}      how many random programs test/fuzz/language.test takes
 # Features: llvm19 or llvm22 (what tilec has), x86-64, asan, package, ptxas, lld, mpi, two-hosts, cuda, hip, cxx, numpy, torch, jax, mypy, sphinx, clang, chromium,
-# libpng, pcre2, ggml, gdb, node, tree-sitter, conan. A test that needs one says `// REQUIRES: ptxas`.
+# libpng, pcre2, libevent, ggml, onnxruntime, gdb, node, tree-sitter, conan. A test that needs one says `// REQUIRES: ptxas`.
 # TILE_TEST_WITHOUT=ptxas,numpy or =all hides what HIDDEN names: the machine looks as if it lacked them.
 import glob
 import hashlib
@@ -182,8 +182,13 @@ if os.path.exists(os.path.join(build, "bin", "09_image")):
     features.add("libpng")  # else CMake has left these programs out
 if os.path.exists(os.path.join(build, "bin", "08_llm")):
     features.add("pcre2")
+    with open(os.path.join(build, "bin", "08_llm"), "rb") as program:
+        if b"built without libevent" not in program.read():
+            features.add("libevent")
 if os.path.exists(os.path.join(build, "bin", "17_ggml")):
     features.add("ggml")
+if glob.glob(os.path.join(build, "lib", "libonnxruntime-tile.so")) and all(importlib.util.find_spec(m) for m in ("onnxruntime", "onnx", "ml_dtypes", "numpy")):
+    features.add("onnxruntime")
 
 
 def starts_ranks():

@@ -1,6 +1,5 @@
 #include "chat.h"
 #include "folder.h"
-#include "jinja.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,7 +60,7 @@ bool chat_open(Chat *chat, Checkpoint *c, const char *path, const char *system)
     bool good = c->gguf || read_template(chat, c, path);
     c->reading = path;
     if (!good || !c->chat) return good && checkpoint_fail(c, "it has no chat template");
-    words_begin(c->words, -1);
+    chat->begin = words_begin(c->words, -1);
     int end = chat->end ? words_find(c->words, chat->end, strlen(chat->end)) : -1;
     if (end >= 0 && !checkpoint_ends(c, end) && c->config.ends < MOST_ENDS)
         c->config.end[c->config.ends++] = end;
@@ -76,8 +75,15 @@ void chat_close(Chat *chat)
 
 char *chat_wrap(const Chat *chat, Checkpoint *c, const char *prompt)
 {
+    const Message message[] = {{"system", chat->system}, {"user", prompt}};
+    return chat->system ? chat_wrap_all(chat, c, message, 2)
+                        : chat_wrap_all(chat, c, message + 1, 1);
+}
+
+char *chat_wrap_all(const Chat *chat, Checkpoint *c, const Message *message, size_t messages)
+{
     char error[200];
-    const Talk talk = {chat->system, prompt, chat->first, chat->end};
+    const Talk talk = {message, messages, chat->first, chat->end};
     char *text = jinja_render(c->chat, &talk, error);
     if (!text) checkpoint_fail(c, "its chat template: %s", error);
     return text;

@@ -9,7 +9,8 @@
 
 const FormatInfo format_info[FORMATS] = {
     [F32] = {"F32", 0, 1, 4},        [F16] = {"F16", 1, 1, 2},       [BF16] = {"BF16", 30, 1, 2},
-    [I8] = {"I8", -1, 1, 1},         [Q4_0] = {"Q4_0", 2, 32, 18},   [Q4_1] = {"Q4_1", 3, 32, 20},
+    [I8] = {"I8", -1, 1, 1},         [RAW] = {"U8", -1, 1, 1},
+    [Q4_0] = {"Q4_0", 2, 32, 18},    [Q4_1] = {"Q4_1", 3, 32, 20},
     [Q5_0] = {"Q5_0", 6, 32, 22},    [Q5_1] = {"Q5_1", 7, 32, 24},   [Q8_0] = {"Q8_0", 8, 32, 34},
     [Q2_K] = {"Q2_K", 10, 256, 84},  [Q3_K] = {"Q3_K", 11, 256, 110},
     [Q4_K] = {"Q4_K", 12, 256, 144}, [Q5_K] = {"Q5_K", 13, 256, 176},
@@ -55,6 +56,15 @@ bool keep_file(Checkpoint *c, const char *path, char **out_bytes, size_t *out_si
     if (!read_file(c, path, out_bytes, out_size)) return false;
     c->file[c->files++] = *out_bytes;
     return true;
+}
+
+char *keep_bytes(Checkpoint *c, size_t size)
+{
+    char **file = realloc(c->file, (c->files + 1) * sizeof *file);
+    if (file) c->file = file;
+    char *bytes = file ? malloc(size + 1) : NULL;
+    if (!bytes) return checkpoint_fail(c, "no memory"), NULL;
+    return c->file[c->files++] = bytes;
 }
 
 Tensor *more_tensors(Checkpoint *c, size_t count)
@@ -196,7 +206,10 @@ static void complete(Config *g, const Words *words, bool gguf)
     if (!g->vocabulary) g->vocabulary = words_count(words);
     if (g->window < 0) g->window = a->window[gguf];
     if (a->features & UNUSED_WINDOW || g->sight == EVERYTHING) g->window = 0;
-    if (a->features & QKV_BIASES) g->attention_bias = 1;
+    if (a->features & (QKV_BIASES | ALL_BIASES)) g->attention_bias = 1;
+    if (a->features & ALL_BIASES) g->mlp_bias = 1;
+    if (!(g->gate_limit > 0)) g->gate_limit = 7;
+    if (!(g->gate_slope > 0)) g->gate_slope = 1.702;
     if (!g->pattern) g->pattern = a->pattern;
     if (!g->activation) g->activation = a->activation;
     if (g->tied < 0) g->tied = a->tied && !gguf;
@@ -212,17 +225,31 @@ static void complete(Config *g, const Words *words, bool gguf)
     complete_sights(g);
 }
 
-/* What slows the turning of each pair of a head, as GGUF has it of Llama 3.1. */
-static bool read_factors(Checkpoint *c)
+/* What slows the turning of each pair of a head, if the file says it. */
+static bool read_factor(Checkpoint *c, const char *name, float *factor)
 {
-    const Tensor *t = checkpoint_find(c, "rope_freqs.weight");
-    float *factor = c->config.rope_factor;
+    const Tensor *t = checkpoint_find(c, name);
     if (!t) return true;
     bool good = t->format == F32 && t->rank == 1 && t->shape[0] == c->config.head_size / 2;
     if (good) memcpy(factor, t->data, t->bytes);
     for (int64_t i = 0; good && i < t->shape[0]; i++) good = factor[i] > 0;
-    return good || checkpoint_fail(c, "rope_freqs.weight is not F32, a positive number for each "
-                                   "pair of a head");
+    return good || checkpoint_fail(c, "%s is not F32, a positive number for each pair of a head",
+                                   name);
+}
+
+/* As GGUF has it of Llama 3.1, and of Phi-3 for long texts. */
+static bool read_factors(Checkpoint *c)
+{
+    Config *g = &c->config;
+    bool far = architecture[g->family].features & LONG_FACTORS &&
+               checkpoint_find(c, "rope_factors_long.weight");
+    if (!far) return read_factor(c, "rope_freqs.weight", g->rope_factor);
+    g->far_from = g->rope.original ? g->rope.original : g->context;
+    g->rope.kind = LONGROPE;
+    return read_factor(c, "rope_factors_long.weight", g->far_factor) &&
+           (checkpoint_find(c, "rope_factors_short.weight") ||
+            checkpoint_fail(c, "rope_factors_short.weight is not in the file")) &&
+           read_factor(c, "rope_factors_short.weight", g->rope_factor);
 }
 
 bool checkpoint_open(Checkpoint *c, const char *path)

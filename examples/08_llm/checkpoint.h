@@ -9,11 +9,11 @@
 #include "tokens.h"
 #include <stdint.h>
 
-/* How the numbers of a tensor are stored. I8 has a scale for each row, in a tensor of its own; from
- * Q4_0 on they are ggml's blocks. */
+/* How the numbers of a tensor are stored. I8 has a scale for each row, in a tensor of its own;
+ * RAW are parts of something; from Q4_0 on they are ggml's blocks. */
 typedef enum Format {
-    F32, F16, BF16, I8, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS,
-    MXFP4, FORMATS
+    F32, F16, BF16, I8, RAW, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL,
+    IQ4_XS, MXFP4, FORMATS
 } Format;
 
 typedef struct FormatInfo {
@@ -36,7 +36,7 @@ typedef struct Tensor {
 enum { MOST_PAIRS = 256 }; /* of a head, rotated */
 enum { MOST_ENDS = 16, MOST_LAYERS = 1000, MOST_EXPERTS = 1024 };
 
-typedef enum RopeKind { UNSCALED = 1, LINEAR, LLAMA3, YARN } RopeKind;
+typedef enum RopeKind { UNSCALED = 1, LINEAR, LLAMA3, YARN, LONGROPE } RopeKind;
 typedef enum Sight { EVERYTHING = 1, A_WINDOW } Sight;
 
 /* What each layer sees. */
@@ -45,10 +45,17 @@ typedef struct Sights {
     unsigned char kind[MOST_LAYERS];
 } Sights;
 
+/* A number for each pair of a head. */
+typedef struct Factors {
+    int count; /* that are said */
+    double of[MOST_PAIRS];
+} Factors;
+
 /* How positions are scaled, see positions.c; 0: not said. */
 typedef struct Rope {
     int kind, original, truncate; /* original: the length of texts that it was made for */
     double base, factor, low, high, attention, fast, slow, mscale, mscale_all;
+    Factors near, far; /* LONGROPE: of texts up to the original length, of longer ones */
 } Rope;
 
 typedef struct Config {
@@ -69,9 +76,12 @@ typedef struct Config {
     double norm_eps, attention_scale;
     double query_scalar;      /* in place of the head size, whose root scales; 0: not said */
     double attention_cap, logit_cap; /* scores and logits stay below; 0: none; -1: not said */
+    double gate_limit, gate_slope; /* of CLAMPED; 0: not said */
     double local_base;        /* of positions in layers with a window; 0: as everywhere */
     Rope rope;
     float rope_factor[MOST_PAIRS]; /* angles of pair i are divided by it */
+    float far_factor[MOST_PAIRS];  /* in place of it in texts longer than far_from */
+    int far_from;                  /* 0: there are no others */
     bool interleaved; /* rotary pairs are neighbours, as in GGUF, not halves of a head */
 } Config;
 
@@ -102,10 +112,13 @@ bool checkpoint_fail(Checkpoint *c, const char *format, ...)
 bool read_file(Checkpoint *c, const char *path, char **out_bytes, size_t *out_size);
 /* The same; the checkpoint keeps the bytes until it is closed. */
 bool keep_file(Checkpoint *c, const char *path, char **out_bytes, size_t *out_size);
+/* Bytes that the checkpoint keeps until it is closed. NULL: no memory, as c->error says. */
+char *keep_bytes(Checkpoint *c, size_t size);
 /* Room for more tensors; NULL: no memory, as c->error says. ntensors++ makes the first known. */
 Tensor *more_tensors(Checkpoint *c, size_t count);
 /* The bytes of a tensor of that shape; false: too many, or no whole blocks in a row. */
 bool tensor_bytes(const Tensor *t, uint64_t *out_bytes);
 bool read_folder(Checkpoint *c, const char *folder);
+bool split_experts(Checkpoint *c);
 bool read_gguf(Checkpoint *c, const char *path);
 #endif

@@ -18,6 +18,15 @@ struct Cut {
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" digits                           \
     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
+/* GPT-4o's: words of capitals, or of one and small letters. */
+#define CAPITALS "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define SMALL "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+#define ENDING "(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+#define GPT4O                                                                                      \
+    "[^\\r\\n\\p{L}\\p{N}]?" CAPITALS "*" SMALL "+" ENDING \
+    "|[^\\r\\n\\p{L}\\p{N}]?" CAPITALS "+" SMALL "*" ENDING \
+    "|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+
 /* tokenizer.ggml.pre, and the expressions, as in the tokenizer.json of those models. */
 static const struct {
     const char *name, *expression[EACH];
@@ -45,6 +54,7 @@ static const struct {
      {"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}"
       "| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}},
     {"stablelm2", {GPT4("\\p{N}")}},
+    {"gpt-4o", {GPT4O}},
 };
 
 Cut *cut_new(void)

@@ -25,7 +25,7 @@ const Architecture architecture[FAMILIES] = {
         .window = {4096, 0}, .pattern = 6, .wide_layers = 62, .base = {1e6, 1e4},
         .local_base = 1e4, .query_scalar = 256},
     [PHI3] = {
-        .name = {"phi3", "phi3"}, .features = EATS_BLANKS, .naming = {AS_PHI, AS_PHI_IN_GGUF},
+        .name = {"phi3", "phi3"}, .features = EATS_BLANKS | LONG_FACTORS, .naming = {AS_PHI, AS_PHI_IN_GGUF},
         .activation = SILU, .base = {1e4, 1e4}},
     [MIXTRAL] = { /* GGUF has llama, with experts */
         .name = {"mixtral", 0}, .features = EXPERTS, .naming = {AS_MIXTRAL, AS_GGUF},
@@ -34,5 +34,10 @@ const Architecture architecture[FAMILIES] = {
         .name = {"qwen3_moe", "qwen3moe"}, .features = EXPERTS | HEAD_NORMS | UNUSED_WINDOW,
         .naming = {AS_QWEN_MOE, AS_GGUF}, .activation = SILU, .base = {1e4, 1e4},
         .whole_share = {false, true}},
+    [GPT_OSS] = {
+        .name = {"gpt_oss", "gpt-oss"},
+        .features = EXPERTS | ALL_BIASES | HEAD_SINKS | CLAMPED | SPLIT_EXPERTS,
+        .naming = {AS_GPT_OSS, AS_OSS_IN_GGUF}, .activation = SILU, .head_size = 64,
+        .window = {128, 0}, .pattern = 2, .base = {150000, 1e4}, .whole_share = {true, true}},
 };
 /* clang-format on */

@@ -5,13 +5,14 @@
 #include <stdbool.h>
 
 typedef enum Family {
-    LLAMA = 1, MISTRAL, QWEN2, QWEN3, GEMMA2, GEMMA3, PHI3, MIXTRAL, QWEN3_MOE, FAMILIES
+    LLAMA = 1, MISTRAL, QWEN2, QWEN3, GEMMA2, GEMMA3, PHI3, MIXTRAL, QWEN3_MOE, GPT_OSS, FAMILIES
 } Family;
 
 /* Bits of some families. */
 #define OF(family) (1u << (family))
 #define GEMMAS (OF(GEMMA2) | OF(GEMMA3))
-#define OF_EXPERTS (OF(MIXTRAL) | OF(QWEN3_MOE))
+#define OF_EXPERTS (OF(MIXTRAL) | OF(QWEN3_MOE) | OF(GPT_OSS))
+#define OF_SIGHTS (GEMMAS | OF(GPT_OSS)) /* layers see different things */
 
 typedef enum Feature {
     QKV_BIASES = 1,      /* queries, keys and values have biases, whatever settings say */
@@ -23,12 +24,17 @@ typedef enum Feature {
     UNUSED_WINDOW = 64,  /* the length of a window is said, but none is used */
     EATS_BLANKS = 128,   /* in GGUF tokens of SentencePiece that control take blanks behind */
     EXPERTS = 256,       /* the hidden layer is several, of which a token goes through a few */
+    ALL_BIASES = 512,    /* all matrices of layers have biases, those of experts too */
+    HEAD_SINKS = 1024,   /* each head has a score more, without a value */
+    CLAMPED = 2048,      /* the gate is clamp(gate) sigmoid(a gate) (clamp(up) + 1) */
+    LONG_FACTORS = 8192, /* in GGUF positions of long texts may turn by other factors */
+    SPLIT_EXPERTS = 4096, /* folders have experts as split.c says */
 } Feature;
 
 /* Which names tensors have, see weights.c: in safetensors, in GGUF. */
 typedef enum Naming {
-    AS_LLAMA, AS_GEMMA, AS_PHI, AS_MIXTRAL, AS_QWEN_MOE,
-    AS_GGUF, AS_PHI_IN_GGUF, AS_MOE_IN_GGUF, NAMINGS
+    AS_LLAMA, AS_GEMMA, AS_PHI, AS_MIXTRAL, AS_QWEN_MOE, AS_GPT_OSS,
+    AS_GGUF, AS_PHI_IN_GGUF, AS_MOE_IN_GGUF, AS_OSS_IN_GGUF, NAMINGS
 } Naming;
 
 typedef enum Activation {

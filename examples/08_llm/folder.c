@@ -35,11 +35,12 @@ json_t *read_json(Checkpoint *c, const char *folder, const char *name, char path
 static const Choice families[] = {
     {"llama", LLAMA}, {"mistral", MISTRAL}, {"qwen2", QWEN2}, {"qwen3", QWEN3},
     {"gemma2", GEMMA2}, {"gemma3_text", GEMMA3}, {"phi3", PHI3}, {"mixtral", MIXTRAL},
-    {"qwen3_moe", QWEN3_MOE}, {0}};
+    {"qwen3_moe", QWEN3_MOE}, {"gpt_oss", GPT_OSS}, {0}};
 static const Choice sights[] = {
     {"full_attention", EVERYTHING}, {"sliding_attention", A_WINDOW}, {0}};
 static const Choice scalings[] = {
-    {"default", UNSCALED}, {"linear", LINEAR}, {"llama3", LLAMA3}, {"yarn", YARN}, {0}};
+    {"default", UNSCALED}, {"linear", LINEAR}, {"llama3", LLAMA3}, {"yarn", YARN},
+    {"longrope", LONGROPE}, {"su", LONGROPE}, {0}};
 static const Choice activations[] = {
     {"silu", SILU}, {"swish", SILU}, {"gelu", GELU},
     {"gelu_python", GELU}, {"gelu_new", GELU_TANH}, {"gelu_fast", GELU_TANH},
@@ -60,11 +61,13 @@ static const Choice activations[] = {
     SETTING_OF(families, object ".mscale", REAL, rope.mscale),                                     \
     SETTING_OF(families, object ".mscale_all_dim", REAL, rope.mscale_all),                         \
     SETTING_OF(families, object ".truncate", FLAG, rope.truncate),                                 \
+    SETTING_OF(families, object ".short_factor", NUMBERS, rope.near),                              \
+    SETTING_OF(families, object ".long_factor", NUMBERS, rope.far),                                \
     MUST_BE_OF(families, object ".partial_rotary_factor", "1")
 
 static const Setting settings[] = {
     CHOOSE("model_type", family, families),
-    CHOOSE_OF(GEMMAS, "layer_types", EACH, sees, sights),
+    CHOOSE_OF(OF_SIGHTS, "layer_types", EACH, sees, sights),
     SETTING_OF(OF(GEMMA3), "sliding_window_pattern", SIZE, pattern),
     SETTING_OF(OF(GEMMA3), "_sliding_window_pattern", SIZE, pattern),
     SETTING_OF(GEMMAS, "query_pre_attn_scalar", REAL, query_scalar),
@@ -77,6 +80,14 @@ static const Setting settings[] = {
     SETTING_OF(OF_EXPERTS, "num_local_experts", SIZE, experts),
     SETTING_OF(OF_EXPERTS, "num_experts", SIZE, experts),
     SETTING_OF(OF_EXPERTS, "num_experts_per_tok", SIZE, experts_used),
+    SETTING_OF(OF(GPT_OSS), "experts_per_token", SIZE, experts_used),
+    SETTING_OF(OF(GPT_OSS), "initial_context_length", SIZE, rope.original),
+    SETTING_OF(OF(GPT_OSS), "swiglu_limit", REAL, gate_limit),
+    SETTING_OF(OF(GPT_OSS), "swiglu_alpha", REAL, gate_slope),
+    MUST_BE_OF(OF(GPT_OSS), "hidden_act", "silu"), /* of which the gate is another form */
+    MUST_BE_OF(OF(GPT_OSS), "attention_bias", "true"),
+    MUST_BE_OF(OF(GPT_OSS), "quantization_config.quant_method", "mxfp4"),
+    HARMLESS_OF(OF(GPT_OSS), "quantization_config.*"), /* tensors say it, by their names */
     SETTING_OF(OF(QWEN3_MOE), "moe_intermediate_size", SIZE, expert_hidden),
     SETTING_OF(OF(QWEN3_MOE), "norm_topk_prob", FLAG, whole_share),
     MUST_BE_OF(OF(QWEN3_MOE), "decoder_sparse_step", "1"),
@@ -222,6 +233,9 @@ static bool read_ends(Checkpoint *c, const char *folder)
 
 bool read_folder(Checkpoint *c, const char *folder)
 {
-    return read_config(c, folder) && read_ends(c, folder) && read_tokenizer(c, folder) &&
-           read_safetensors(c, folder);
+    if (!(read_config(c, folder) && read_ends(c, folder) && read_tokenizer(c, folder) &&
+          read_safetensors(c, folder)))
+        return false;
+    c->reading = folder; /* the names of files are gone */
+    return !(architecture[c->config.family].features & SPLIT_EXPERTS) || split_experts(c);
 }

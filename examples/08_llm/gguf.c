@@ -151,9 +151,11 @@ static Value value_of_key(const Key *k)
 
 static const Choice families[] = {
     {"llama", LLAMA}, {"qwen2", QWEN2}, {"qwen3", QWEN3}, {"gemma2", GEMMA2}, {"gemma3", GEMMA3},
-    {"phi3", PHI3}, {"qwen3moe", QWEN3_MOE}, {0}};
+    {"phi3", PHI3}, {"qwen3moe", QWEN3_MOE}, {"gpt-oss", GPT_OSS}, {0}};
 static const Choice scalings[] = {{"none", UNSCALED}, {"linear", LINEAR}, {"yarn", YARN}, {0}};
 static const Choice activations[] = {{"silu", SILU}, {0}};
+
+#define WITH_EXPERTS (OF(LLAMA) | OF(QWEN3_MOE) | OF(GPT_OSS))
 
 /* clang-format off */
 static const Setting settings[] = {
@@ -185,9 +187,9 @@ static const Setting settings[] = {
     SETTING("llama.attention.scale", REAL, attention_scale),
     MUST_BE("llama.attention.causal", "true"),
     CHOOSE("llama.hidden_activation", activation, activations),
-    SETTING_OF(OF(LLAMA) | OF(QWEN3_MOE), "llama.expert_count", SIZE, experts),
-    SETTING_OF(OF(LLAMA) | OF(QWEN3_MOE), "llama.expert_used_count", SIZE, experts_used),
-    SETTING_OF(OF(QWEN3_MOE), "llama.expert_feed_forward_length", SIZE, expert_hidden),
+    SETTING_OF(WITH_EXPERTS, "llama.expert_count", SIZE, experts),
+    SETTING_OF(WITH_EXPERTS, "llama.expert_used_count", SIZE, experts_used),
+    SETTING_OF(OF(QWEN3_MOE) | OF(GPT_OSS), "llama.expert_feed_forward_length", SIZE, expert_hidden),
     MUST_BE("llama.expert_count", "0"),
     MUST_BE("llama.expert_used_count", "0"),
     MUST_BE("llama.use_parallel_residual", "false"),
@@ -203,6 +205,7 @@ static const Setting settings[] = {
     MUST_BE("llama.rope.scaling.yarn_ext_factor", "1 -1"),
     MUST_BE("llama.rope.scaling.yarn_attn_factor", "1 -1"),
     MUST_BE("llama.rope.scaling.yarn_log_multiplier", "0"),
+    SETTING_OF(OF(PHI3), "llama.rope.scaling.attn_factor", REAL, rope.attention),
     MUST_BE("llama.rope.scaling.attn_factor", "1"),
     MUST_BE("llama.rope.scaling.alpha", "0"),
     HARMLESS("llama.rope.scaling.finetuned"),

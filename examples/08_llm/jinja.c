@@ -1044,8 +1044,8 @@ static void define_all(Jinja *j, const Talk *talk)
 {
     const Value nothing = {.kind = NOTHING}, yes = truth(true), no = truth(false);
     Value messages = items_of(j, LIST);
-    if (talk->system) add_message(j, messages, "system", talk->system);
-    add_message(j, messages, "user", talk->user);
+    for (size_t i = 0; i < talk->messages; i++)
+        add_message(j, messages, talk->message[i].role, talk->message[i].text);
     const struct {
         const char *name;
         Value value;

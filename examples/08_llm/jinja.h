@@ -4,9 +4,15 @@
 #ifndef LLM_JINJA_H
 #define LLM_JINJA_H
 #include <stdbool.h>
+#include <stddef.h>
+
+typedef struct Message {
+    const char *role, *text;
+} Message;
 
 typedef struct Talk {
-    const char *system, *user; /* messages; system: NULL: there is none */
+    const Message *message;
+    size_t messages;
     const char *first, *end;   /* tokens: 'bos_token', 'eos_token'; NULL: not defined */
 } Talk;
 

@@ -1,8 +1,9 @@
 /* Text from a checkpoint: 08_llm [OPTION]... [MODEL [PROMPT]...]; usage() has the options. */
 #define PROGRAM "08_llm"
 #include "../shared/example.h"
+#include "batch.h"
 #include "chat.h"
-#include "model.h"
+#include "serve.h"
 #include "team.h"
 #include <errno.h>
 
@@ -16,24 +17,16 @@ typedef struct Options {
     bool words; /* only show the prompts' tokens */
     bool chat;  /* prompts are messages of a talk */
     const char *system;
+    int port, longest, room; /* port: below 0: none; of a server: tokens of a text, of all texts */
 } Options;
-
-typedef struct Sequence {
-    const char *prompt;
-    int *token; /* of the prompt, then what was generated */
-    int given, known, done; /* tokens of the prompt; tokens; tokens that are in the cache */
-    int most;   /* it ends with so many tokens */
-    bool ended;
-    int *pages;
-} Sequence;
 
 typedef struct Run {
     Options o;
     Checkpoint checkpoint;
     Chat chat;
     Model *model;
-    Sequence *sequence;
-    int *free_page, free_pages; /* a stack */
+    Batch *batch;
+    Sequence *sequence;         /* of each prompt */
     float *logits;              /* of all tokens of prompts, if they are asked for */
     double seconds[2];          /* of steps with tokens of prompts; of the others */
     int rows[2], steps[2];
@@ -48,7 +41,9 @@ static int usage(void)
           "  -s S   seed of random numbers (1)   -l F  logits of the prompts' tokens, to F.npy\n"
           "  -c     prompts are messages, in the file's chat template\n"
           "  -i I   with instructions before them, a system message (with -c)\n"
-          "  -w     print the numbers of the prompts' tokens, and end\n",
+          "  -w     print the numbers of the prompts' tokens, and end\n"
+          "  -S N   answer OpenAI's requests at http://127.0.0.1:N/v1 (0: any port) instead, with\n"
+          "         -m N tokens in a text at most (4096), and -r N in all texts (16384)\n",
           stderr);
     return 2;
 }
@@ -56,16 +51,20 @@ static int usage(void)
 static bool options(int argc, char **argv, Options *o)
 {
     static char *prompts[] = {"A tile is", "The compiler", "Nobody"};
-    *o = (Options){40, 0, 0, 1, 1, NULL, MODEL_DIR "/q4_0.gguf", prompts, 3, false, false, NULL};
+    *o = (Options){40, 0, 0, 1, 1, NULL, MODEL_DIR "/q4_0.gguf", prompts, 3, false, false, NULL,
+                   -1, 4096, 16384};
     const Option rows[] = {
         {'n', IS_INT, &o->tokens, 0, 1e6}, {'t', IS_FLOAT, &o->temperature, 0, 1e6},
         {'k', IS_INT, &o->top_k, 0, 1e6}, {'p', IS_FLOAT, &o->top_p, 0, 1e6},
         {'s', IS_SEED, &o->seed, 0, 1e6}, {'l', IS_TEXT, &o->logits, 0, 0},
         {'w', IS_FLAG, &o->words, 0, 0}, {'c', IS_FLAG, &o->chat, 0, 0},
-        {'i', IS_TEXT, &o->system, 0, 0}};
+        {'i', IS_TEXT, &o->system, 0, 0}, {'S', IS_INT, &o->port, 0, 65535},
+        {'m', IS_INT, &o->longest, 1, 1 << 24}, {'r', IS_INT, &o->room, 1, 1 << 28}};
     if (!options_read(argc, argv, rows, sizeof rows / sizeof *rows)) return false;
     if (o->system && !o->chat) return false;
+    if (o->port >= 0 && (o->chat || o->words || o->logits)) return false;
     if (optind < argc) o->model = argv[optind++];
+    if (optind < argc && o->port >= 0) return false;
     if (optind < argc) o->prompt = argv + optind, o->prompts = argc - optind;
     return true;
 }
@@ -86,21 +85,24 @@ static int *encode(Run *r, const char *prompt, size_t *count)
     return free(wrapped), token;
 }
 
+static bool take(Sequence *s, int next);
+
 static bool begin_sequence(Run *r, Sequence *s, const char *prompt)
 {
     char text[200];
     size_t n;
     int *token = encode(r, prompt, &n);
     if (!token) return false;
-    s->prompt = prompt;
-    s->given = s->known = (int)n;
     if (n == 0 || n > (size_t)r->checkpoint.config.context) {
         snprintf(text, sizeof text, "a prompt of %zu tokens: the model takes 1 to %d", n,
                  r->checkpoint.config.context);
         return free(token), fail("", text);
     }
-    int room = r->checkpoint.config.context - s->known;
-    s->most = s->known + (r->o.tokens < room ? r->o.tokens : room);
+    int given = (int)n, room = r->checkpoint.config.context - given;
+    *s = (Sequence){.given = given, .known = given,
+                    .most = given + (r->o.tokens < room ? r->o.tokens : room),
+                    .temperature = r->o.temperature, .top_p = r->o.top_p, .top_k = r->o.top_k,
+                    .take = take, .user = r};
     int *grown = realloc(token, ((size_t)s->most + 1) * sizeof *token);
     if (!grown) return free(token), fail("", "no memory");
     s->token = grown;
@@ -118,25 +120,16 @@ static bool begin_all(Run *r)
         if (r->sequence[i].most > longest) longest = r->sequence[i].most;
         given += r->sequence[i].given;
     }
-    r->free_pages = n * ((longest + PAGE - 1) / PAGE);
-    r->model = model_new(&r->checkpoint, longest, r->free_pages, error, sizeof error);
+    int pages = n * ((longest + PAGE - 1) / PAGE);
+    r->model = model_new(&r->checkpoint, longest, pages, error, sizeof error);
     if (!r->model) return fail("", error);
     if (!model_prepare(r->model, n) ||
         !model_prepare(r->model, given < MOST_ROWS ? given : MOST_ROWS))
         return fail("", tile_last_error());
-    r->free_page = calloc((size_t)r->free_pages, sizeof *r->free_page);
-    for (int i = 0; i < n; i++)
-        if (!(r->sequence[i].pages = calloc((size_t)model_pages(r->model), sizeof(int))))
-            return fail("", "no memory");
-    for (int i = 0; r->free_page && i < r->free_pages; i++) r->free_page[i] = i;
-    return r->free_page || fail("", "no memory");
-}
-
-static void end(Run *r, Sequence *s)
-{
-    s->ended = true;
-    for (int i = 0; i < (s->done + PAGE - 1) / PAGE; i++)
-        r->free_page[r->free_pages++] = s->pages[i];
+    r->batch = batch_new(r->model, pages, r->o.logits);
+    for (int i = 0; r->batch && i < n; i++)
+        batch_add(r->batch, &r->sequence[i]);
+    return r->batch || fail("", "no memory");
 }
 
 static void print_token(const Run *r, int token)
@@ -147,27 +140,11 @@ static void print_token(const Run *r, int token)
     fwrite(bytes, 1, n, stdout);
 }
 
-/* Rows of the next step: of each sequence all tokens that are not in the cache, while there is
- * room. A row's sequence goes to `of`. */
-static int collect(Run *r, Row *row, Sequence **of)
-{
-    int n = 0;
-    for (int i = 0; i < r->o.prompts; i++) {
-        Sequence *s = &r->sequence[i];
-        for (; !s->ended && s->done < s->known && n < MOST_ROWS; s->done++) {
-            if (s->done % PAGE == 0) s->pages[s->done / PAGE] = r->free_page[--r->free_pages];
-            bool wanted = s->done + 1 == s->known || (r->logits && s->done < s->given);
-            of[n] = s;
-            row[n++] = (Row){s->token[s->done], s->done, s->pages, wanted, r->o.temperature,
-                             r->o.top_p, r->o.top_k, -1};
-        }
-    }
-    return n;
-}
-
 /* Logits of prompts go to their places, a row for each token of the first prompt, then the next. */
-static bool keep_logits(Run *r, const Row *row, Sequence **of, int rows)
+static bool keep_logits(Run *r, const Step *step)
 {
+    const Row *row = step->row;
+    int rows = step->rows;
     size_t width = (size_t)model_tokens(r->model);
     float *logits = malloc(MOST_ROWS * width * sizeof *logits);
     int wanted = 0;
@@ -175,42 +152,37 @@ static bool keep_logits(Run *r, const Row *row, Sequence **of, int rows)
     bool good = logits && model_logits(r->model, logits, wanted);
     for (int i = 0, j = 0; good && i < rows; i++) {
         size_t at = (size_t)row[i].place;
-        for (Sequence *s = r->sequence; s < of[i]; s++) at += (size_t)s->given;
-        if (row[i].wanted && row[i].place < of[i]->given)
+        for (const Sequence *s = r->sequence; s < step->of[i]; s++) at += (size_t)s->given;
+        if (row[i].wanted && row[i].place < step->of[i]->given)
             memcpy(r->logits + at * width, logits + (size_t)j * width, width * sizeof *logits);
         j += row[i].wanted;
     }
     return free(logits), good || fail("", tile_last_error());
 }
 
-/* What the step chose to follow all tokens of s. */
-static void take(Run *r, Sequence *s, int next)
+/* What a step chose to follow all tokens of s. */
+static bool take(Sequence *s, int next)
 {
+    const Run *r = s->user;
     if (s->known < s->most) {
         s->token[s->known++] = next;
         if (r->o.prompts == 1) print_token(r, next), fflush(stdout);
     }
-    if (checkpoint_ends(&r->checkpoint, next) || s->known == s->most) end(r, s);
+    return !checkpoint_ends(&r->checkpoint, next) && s->known < s->most;
 }
 
-/* One step of all sequences. False: it failed; *going: there was something to do. */
-static bool step(Run *r, bool *going)
+/* One step of all sequences. */
+static bool step(Run *r)
 {
-    Row row[MOST_ROWS];
-    Sequence *of[MOST_ROWS];
-    int n = collect(r, row, of), phase = 1;
-    if (!(*going = n > 0)) return true;
+    Step done;
+    int phase = 1;
     double start = now();
-    if (!model_step(r->model, row, n, r->o.seed * 1000003 + (uint64_t)(r->steps[0] + r->steps[1])))
+    if (!batch_step(r->batch, r->o.seed * 1000003 + (uint64_t)(r->steps[0] + r->steps[1]), &done))
         return fail("", tile_last_error());
-    for (int i = 0; i < n; i++) phase = row[i].place < of[i]->given ? 0 : phase;
-    r->seconds[phase] += now() - start, r->rows[phase] += n, r->steps[phase]++;
-    if (r->logits && !keep_logits(r, row, of, n)) return false;
-    for (int i = 0; i < n; i++) {
-        Sequence *s = of[i];
-        if (row[i].place + 1 == s->known) take(r, s, row[i].next);
-    }
-    return true;
+    for (int i = 0; i < done.rows; i++)
+        phase = done.row[i].place < done.of[i]->given ? 0 : phase;
+    r->seconds[phase] += now() - start, r->rows[phase] += done.rows, r->steps[phase]++;
+    return !r->logits || keep_logits(r, &done);
 }
 
 /* ---- what people see ---- */
@@ -246,10 +218,11 @@ static void describe(const Run *r)
         printf("%d ranks share the heads and the hidden columns of each layer\n", team_size());
 }
 
-static void print_text(const Run *r, const Sequence *s)
+static void print_text(const Run *r, int i)
 {
-    printf("[%s]", s->prompt);
-    for (int i = s->given; i < s->known; i++) print_token(r, s->token[i]);
+    const Sequence *s = &r->sequence[i];
+    printf("[%s]", r->o.prompt[i]);
+    for (int t = s->given; t < s->known; t++) print_token(r, s->token[t]);
     putchar('\n');
 }
 
@@ -283,11 +256,13 @@ static bool show_words(Run *r)
 
 static bool run(Run *r)
 {
-    bool going = true;
     if (!checkpoint_open(&r->checkpoint, r->o.model)) return fail("", r->checkpoint.error);
     if (r->o.chat && !chat_open(&r->chat, &r->checkpoint, r->o.model, r->o.system))
         return fail("", r->checkpoint.error);
     if (r->o.words) return show_words(r);
+    if (r->o.port >= 0)
+        return serve(&r->checkpoint, &(Serving){r->o.model, r->o.port, r->o.longest, r->o.room,
+                                                r->o.seed});
     if (!begin_all(r)) return false;
     if (r->o.logits) {
         size_t tokens = 0;
@@ -297,10 +272,10 @@ static bool run(Run *r)
     }
     describe(r);
     if (r->o.prompts == 1) printf("[%s]", r->o.prompt[0]), fflush(stdout);
-    while (going)
-        if (!step(r, &going)) return false;
+    while (batch_has_work(r->batch))
+        if (!step(r)) return false;
     if (r->o.prompts == 1) putchar('\n');
-    for (int i = 0; r->o.prompts > 1 && i < r->o.prompts; i++) print_text(r, &r->sequence[i]);
+    for (int i = 0; r->o.prompts > 1 && i < r->o.prompts; i++) print_text(r, i);
     return (!r->o.logits || team_rank() > 0 || write_logits(r)) && report(r);
 }
 
@@ -312,10 +287,10 @@ int main(int argc, char **argv)
     if (team_rank() > 0 && !freopen("/dev/null", "w", stdout)) /* the first one speaks */
         return fail("/dev/null", strerror(errno)), 1;
     bool good = run(&r);
-    for (int i = 0; r.sequence && i < r.o.prompts; i++)
-        free(r.sequence[i].token), free(r.sequence[i].pages);
+    batch_free(r.batch);
+    for (int i = 0; r.sequence && i < r.o.prompts; i++) free(r.sequence[i].token);
     model_free(r.model), chat_close(&r.chat), checkpoint_close(&r.checkpoint);
-    free(r.sequence), free(r.free_page), free(r.logits);
+    free(r.sequence), free(r.logits);
     team_close();
     return !good;
 }

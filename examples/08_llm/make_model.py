@@ -43,6 +43,9 @@ FAMILIES = {
     "qwen3_moe": TINY | dict(architectures=["Qwen3MoeForCausalLM"], model_type="qwen3_moe", num_hidden_layers=2, hidden_act="silu", num_experts=6,
                              num_experts_per_tok=3, moe_intermediate_size=64, norm_topk_prob=True, decoder_sparse_step=1, mlp_only_layers=[],
                              tie_word_embeddings=False),
+    "gpt_oss": TINY | dict(architectures=["GptOssForCausalLM"], model_type="gpt_oss", num_hidden_layers=3, hidden_act="silu", attention_bias=True, sliding_window=5,
+                           num_local_experts=5, num_experts_per_tok=2, swiglu_limit=1.5, tie_word_embeddings=False,
+                           rope_scaling=dict(rope_type="yarn", factor=8.0, beta_fast=32.0, beta_slow=1.0, original_max_position_embeddings=32, truncate=False)),
 }
 
 # ---- byte pairs ----
@@ -84,6 +87,7 @@ def random_weights(g, vocabulary, rng):
     one = 0 if reference.is_gemma(g) else 1  # its norms' weights are less by 1
     queries, keys = g["num_attention_heads"] * d, g["num_key_value_heads"] * d
     matrix = lambda rows, cols, size=1.0: rng.normal(0, size / np.sqrt(cols), (rows, cols)).astype(np.float32)
+    biases = {}
     w = {"model.embed_tokens": matrix(vocabulary, e, np.sqrt(e) * (0.25 if reference.is_gemma(g) else 1)), "model.norm": one + rng.normal(0, 0.1, e), "lm_head": matrix(vocabulary, e)}
     for i in range(g["num_hidden_layers"]):
         at = f"model.layers.{i}."
@@ -101,12 +105,20 @@ def random_weights(g, vocabulary, rng):
             shapes = {part: tuple(size if n == f else n for n in shape) for part, shape in dense.items()}
             called = reference.names(g)
             w[at + called["ffn_gate_inp"]] = matrix(reference.many(g), e)
-            w |= {at + called[f"ffn_{part}_exps"].replace("*", str(i)): matrix(*shapes[part]) for i in range(reference.many(g)) for part in shapes}
+            if g["model_type"] != "gpt_oss":
+                w |= {at + called[f"ffn_{part}_exps"].replace("*", str(i)): matrix(*shapes[part]) for i in range(reference.many(g)) for part in shapes}
         for whole, rows in reference.parts(g).items() if g["model_type"] == "phi3" else ():
             w[at + whole] = np.concatenate([w.pop(at + part) for part in rows])
+        if g["model_type"] == "gpt_oss":
+            for part in shapes:
+                w[at + f"mlp.experts.{part}_proj"] = np.stack([matrix(*shapes[part]) * 2 for _ in range(reference.many(g))])
+                biases[at + f"mlp.experts.{part}_proj.bias"] = rng.normal(0, 0.3, (reference.many(g), shapes[part][0]))
+            w[at + "self_attn.sinks"] = rng.normal(0, 1, g["num_attention_heads"])
+            biases[at + "mlp.router.bias"] = rng.normal(0, 1, reference.many(g))
+            biases |= {at + f"self_attn.{part}_proj.bias": rng.normal(0, 0.5, len(w[at + f"self_attn.{part}_proj"])) for part in "qkvo"}
     if g["tie_word_embeddings"]:
         del w["lm_head"]
-    return {name + ".weight": on_grid(v.astype(np.float32)) for name, v in w.items()}
+    return {n: v.astype(np.float32) for n, v in biases.items()} | {name + ".weight": on_grid(v.astype(np.float32)) for name, v in w.items()}
 
 
 def on_grid(w):
@@ -169,14 +181,51 @@ def int8(x):
 # ---- files ----
 
 
+def mxfp4(x):
+    """Scales (by the greatest number of 32) and the codes of the nearest of e2m1."""
+    x = x.reshape(*x.shape[:-1], -1, 32).astype(np.float64)
+    power = np.floor(np.log2(np.maximum(np.abs(x).max(-1), 1e-30))) - 2
+    code = np.abs(x[..., None] / np.exp2(power)[..., None, None] - reference.E2M1).argmin(-1)
+    return (power + 127).astype(np.uint8), code.astype(np.uint8)
+
+
+def gguf_mxfp4(x):
+    scale, code = mxfp4(x)
+    return np.concatenate([scale[..., None], code[..., :16] | code[..., 16:] << 4], -1)
+
+
+def oss_tensors(m, form):
+    """(name, tensor) as gpt-oss's folders have them: numbers [experts, columns, rows], rows of the gate and of what it lets through by turns, or mxfp4."""
+    for name, w in m.weights.items():
+        stem, what = name.rsplit(".", 1)
+        if stem.endswith("sinks"):
+            yield stem, w
+        elif ".experts." not in name:
+            yield name, w
+        elif ".up_proj" not in name:
+            if ".gate_proj" in name:
+                w = np.stack([w, m.weights[name.replace("gate_proj", "up_proj")]], 2).reshape(len(w), -1, *w.shape[2:])
+            stem = stem.replace("gate_proj", "gate_up_proj")
+            if what == "bias":
+                yield stem + "_bias", w
+            elif form == "mxfp4":
+                scale, code = mxfp4(w)
+                yield from ((stem + "_scales", scale), (stem + "_blocks", code[..., ::2] | code[..., 1::2] << 4))
+            else:
+                yield stem, w.swapaxes(1, 2)
+
+
 def write_folder(path, m, form):
     os.makedirs(path, exist_ok=True)
     arrays = {}
-    for name, w in m.weights.items():
-        if form == "int8" and w.ndim == 2:
+    for name, w in oss_tensors(m, form) if m.config["model_type"] == "gpt_oss" else m.weights.items():
+        if w.dtype == np.uint8:
+            arrays[name] = ("U8", w)
+            continue
+        if form == "int8" and w.ndim == 2 and name.endswith("weight"):
             arrays[name], arrays[name + "_scale"] = ("I8", int8(w)[0]), ("F32", int8(w)[1])
         else:
-            arrays[name] = ("F32", w.astype("<f4")) if form != "bf16" else ("BF16", bf16(w))
+            arrays[name] = ("F32", np.ascontiguousarray(w, "<f4")) if form != "bf16" else ("BF16", bf16(w))
     header, data = {"__metadata__": {"format": "pt"}}, b""
     for name, (kind, a) in sorted(arrays.items()):
         header[name] = dict(dtype=kind, shape=a.shape, data_offsets=[len(data), len(data) + a.nbytes])
@@ -187,6 +236,8 @@ def write_folder(path, m, form):
         f.write(struct.pack("<Q", len(text)) + text + data)
     number = {t: i for i, t in enumerate(m.tokens)}
     config = dict(m.config, vocab_size=len(m.tokens), eos_token_id=number[END])
+    if form == "mxfp4":
+        config["quantization_config"] = dict(quant_method="mxfp4", modules_to_not_convert=["model.layers.*.self_attn", "lm_head"])
     with open(os.path.join(path, "config.json"), "w", encoding="utf-8") as f:
         json.dump(config, f, indent=1)
     tokenizer = dict(added_tokens=[dict(id=number[END], content=END, special=True)],
@@ -217,12 +268,16 @@ def interleave_heads(w, heads):
 
 
 def gguf_tensors(m, form):
+    if reference.kind(m.config) == "longrope":
+        for what in ("short", "long"):
+            factor = np.array(reference.rope(m.config)[what + "_factor"], "<f4")
+            yield f"rope_factors_{what}.weight", factor.shape, 0, factor.tobytes()
     if reference.kind(m.config) == "llama3":
         factor = reference.slowness(m.config)
         yield "rope_freqs.weight", factor.shape, 0, factor.astype("<f4").tobytes()
     parts = {v: k for k, v in reference.names(m.config).items()}
     for name, w in m.weights.items():
-        stem = name[: -len(".weight")]
+        stem, what = name.rsplit(".", 1)
         if stem.startswith("model.layers."):
             layer, part = stem[len("model.layers."):].split(".", 1)
             if gguf_family(m.config) == "llama" and part in ("self_attn.q_proj", "self_attn.k_proj"):
@@ -238,9 +293,10 @@ def gguf_tensors(m, form):
             stem = parts[stem]
         w = w + m.offset if w.ndim == 1 and stem.endswith("norm") else w
         # norms in f32 and the last matrix in 8 bits, as llama.cpp's files of 4 bits have it
-        kind = "f32" if w.ndim == 1 or stem.endswith("inp") else "q8_0" if form == "q4_0" and stem == "output" else form
-        code, packed = {"f32": (0, lambda x: x.astype("<f4")), "f16": (1, lambda x: x.astype("<f2")), "q4_0": (2, q4_0), "q8_0": (8, q8_0)}[kind]
-        yield stem + ".weight", w.shape, code, packed(w).tobytes()
+        kind = "f32" if w.ndim == 1 or stem.endswith("inp") or what == "bias" or (form == "mxfp4" and "exps" not in stem) else "q8_0" if form == "q4_0" and stem == "output" else form
+        code, packed = {"f32": (0, lambda x: x.astype("<f4")), "f16": (1, lambda x: x.astype("<f2")), "q4_0": (2, q4_0), "q8_0": (8, q8_0),
+                        "mxfp4": (39, gguf_mxfp4)}[kind]
+        yield f"{stem}.{what}", w.shape, code, packed(w).tobytes()
 
 
 GGUF_NAMES = {"num_hidden_layers": "block_count", "max_position_embeddings": "context_length", "hidden_size": "embedding_length",
@@ -262,6 +318,11 @@ def write_gguf(path, m, form):
             "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2", "tokenizer.ggml.tokens": m.tokens,
             "tokenizer.ggml.token_type": [3 if t == END else 1 for t in m.tokens],
             "tokenizer.ggml.merges": [" ".join(p) for p in m.merges], "tokenizer.ggml.eos_token_id": m.tokens.index(END)}
+    if reference.kind(g) == "longrope":
+        keys |= {f"{family}.rope.scaling.attn_factor": reference.amplitude(g), f"{family}.rope.scaling.original_context_length": reference.original(g)}
+    if reference.kind(g) == "yarn":
+        keys |= {f"{family}.rope.scaling.type": "yarn", f"{family}.rope.scaling.factor": reference.rope(g)["factor"],
+                 f"{family}.rope.scaling.original_context_length": reference.original(g)}
     if reference.kind(g) == "linear":
         keys |= {f"{family}.rope.scaling.type": "linear", f"{family}.rope.scaling.factor": reference.rope(g)["factor"]}
     head, data = b"", b""

@@ -116,12 +116,14 @@ static tile_kernel *expert_linear(Model *m, Matrix *w, bool last, int form)
     int div = last ? 1 : m->config.experts_used;
     tile_const elements[] = {{"W", 0, kernel_format[w->format].type},
                              {"SCALED", w->format == I8, 0},
+                             {"BIASED", w->bias != NULL, 0},
                              {"WEIGHTED", last, 0},
                              {"DIV", div, 0},
                              {"BB", together[form], 0},
                              {0}};
     tile_const blocks[] = {{"decode", 0, decode}, {"EACH", f->elements, 0}, {"BYTES", f->bytes, 0},
-                           {"WEIGHTED", last, 0}, {"DIV", div, 0}, {"BB", together[form], 0}, {0}};
+                           {"BIASED", w->bias != NULL, 0}, {"WEIGHTED", last, 0}, {"DIV", div, 0},
+                           {"BB", together[form], 0}, {0}};
     tile_kernel *k = NULL;
     return get_align(m, form) && get(m, OWN, decode ? "experts_blocks" : "experts",
                                      decode ? blocks : elements, &k)
@@ -212,7 +214,8 @@ static bool get_kernels(Model *m)
     tile_const rope[] = {
         {"T", 0, "f32"}, {"D", g->head_size, 0}, {"INTERLEAVED", g->interleaved, 0}, {0}};
     tile_const sized[] = {{"T", 0, "f32"}, {"D", g->head_size, 0}, {0}};
-    tile_const merge[] = {{"O_", 0, "f32"}, {"D", g->head_size, 0}, {"BS", PARTS, 0}, {0}};
+    tile_const merge[] = {{"O_", 0, "f32"}, {"D", g->head_size, 0},
+                          {"SINKS", has_feature(m, HEAD_SINKS), 0}, {"BS", PARTS, 0}, {0}};
     tile_const gate[] = {{"T", 0, "f32"}, {"act", 0, activations[g->activation]}, {0}};
     tile_const f32[] = {{"T", 0, "f32"}, {0}};
     return get(m, OWN, decode ? "embed_blocks" : "embed", decode ? blocks : elements, &m->embed) &&
@@ -221,7 +224,9 @@ static bool get_kernels(Model *m)
            get(m, "std.kernels.norms", "rms_norm", norm_heads, &m->norm_heads) &&
            (!has_feature(m, NORMS_AFTER) || get(m, OWN, "norm_add", row, &m->norm_add)) &&
            (!g->logit_cap || get(m, OWN, "cap", NULL, &m->cap)) &&
-           get(m, LAYERS, "rope", rope, &m->rope) && get(m, LAYERS, "gated", gate, &m->gate) &&
+           get(m, LAYERS, "rope", rope, &m->rope) &&
+           (has_feature(m, CLAMPED) ? get(m, OWN, "gated_clamped", NULL, &m->gate)
+                                    : get(m, LAYERS, "gated", gate, &m->gate)) &&
            get(m, DECODE, "cache_write", sized, &m->write) &&
            get_attend(m, 0) && get_attend(m, 1) && get_experts(m) &&
            get(m, DECODE, "decode_merge", merge, &m->merge) &&
@@ -280,13 +285,15 @@ static bool fill_tables(Model *m, int cosine, int sine, const float *factor, dou
            !tile_stream_synchronize(NULL);
 }
 
-/* Layers with a window may turn by another base, and never more slowly in longer texts. */
+/* Layers with a window may turn by another base, and never more slowly in longer texts. Where there
+ * are factors for long texts, all are taken as long if any may become so. */
 static bool tables(Model *m)
 {
     const Config *g = &m->config;
     float ones[MOST_PAIRS];
+    bool far = g->far_from && m->length > g->far_from;
     for (int i = 0; i < MOST_PAIRS; i++) ones[i] = 1;
-    return fill_tables(m, COSINE, SINE, g->rope_factor, g->rope.base) &&
+    return fill_tables(m, COSINE, SINE, far ? g->far_factor : g->rope_factor, g->rope.base) &&
            (!(g->local_base > 0) ||
             fill_tables(m, LOCAL_COSINE, LOCAL_SINE, ones, g->local_base));
 }
@@ -360,6 +367,7 @@ static bool attend(Model *m, int layer, int rows, int parts)
     const Cache *cache = &m->cache[layer];
     const Config *g = &m->config;
     int h = g->heads, hk = g->kv_heads, d = g->head_size, slots = m->pages * PAGE;
+    const Matrix *sinks = matrix_of(m, SINKS, layer);
     tile_buffer *const *a = m->array;
     tile_arg part_o = tile_f32_view(a[PART_O], rows, h, parts, d);
     tile_arg part_lse = tile_f32_view(a[PART_LSE], rows, h, parts);
@@ -372,7 +380,7 @@ static bool attend(Model *m, int layer, int rows, int parts)
                part_lse, tile_f32((float)g->attention_scale), tile_f32((float)g->attention_cap),
                tile_i32(g->window - 1), tile_i32(0), tile_i32(0), tile_f32(0), tile_u64(0),
                tile_i32(0)) &&
-           LAUNCH(m->merge, part_o, part_lse, tile_f32_view(NULL, 0),
+           LAUNCH(m->merge, part_o, part_lse, tile_f32_view(sinks->data, sinks->data ? h : 0),
                tile_f32_view(a[ATTENDED], rows, h, d), tile_f32_view(a[LSE], rows, h));
 }
 
@@ -394,8 +402,11 @@ static bool add_branch(Model *m, int layer, Role norm, int rows)
 static bool activate(Model *m, int rows)
 {
     int f = m->config.hidden;
-    return LAUNCH(m->gate, tile_f32_view(m->array[GATED], rows, 2 * f),
-                  tile_f32_view(m->array[ACTIVE], rows, f));
+    tile_arg x = tile_f32_view(m->array[GATED], rows, 2 * f);
+    tile_arg y = tile_f32_view(m->array[ACTIVE], rows, f);
+    if (!has_feature(m, CLAMPED)) return LAUNCH(m->gate, x, y);
+    return LAUNCH(m->gate, x, y, tile_f32((float)m->config.gate_limit),
+                  tile_f32((float)m->config.gate_slope));
 }
 
 static bool run_hidden(Model *m, int layer, int rows)
@@ -428,14 +439,15 @@ static bool multiply_experts(Model *m, Role role, int layer, Pairs p, int x, int
     tile_arg block = tile_i32_view(a[BLOCK], p.blocks);
     tile_arg share = tile_f32_view(a[SHARE], last ? p.pairs : 0);
     tile_arg scale = tile_f32_view(w->scale, w->scale ? w->experts : 0, w->scale ? w->rows : 0);
+    tile_arg bias = tile_f32_view(w->bias, w->bias ? w->experts : 0, w->bias ? w->rows : 0);
     tile_kernel *k = expert_linear(m, w, last, p.form);
     if (!k) return false;
     if (!kernel_format[w->format].decode)
         return LAUNCH(k, in, tile_buffer_view(w->data, type, w->experts, w->rows, w->cols), scale,
-                      order, block, share, out);
+                      bias, order, block, share, out);
     return LAUNCH(k, in, tile_buffer_view(w->data, type, w->experts, w->rows,
                                           w->cols / f->elements, f->bytes),
-                  order, block, share, out);
+                  bias, order, block, share, out);
 }
 
 /* Each row goes through the experts that the router gives it to. */

@@ -7,7 +7,9 @@
 
 static const double pi = 3.14159265358979323846;
 
-enum { AT_LINEAR = 1 << LINEAR, AT_LLAMA3 = 1 << LLAMA3, AT_YARN = 1 << YARN };
+enum {
+    AT_LINEAR = 1 << LINEAR, AT_LLAMA3 = 1 << LLAMA3, AT_YARN = 1 << YARN, AT_LONG = 1 << LONGROPE
+};
 
 /* What each way of scaling needs, and may have. */
 static const struct {
@@ -16,17 +18,18 @@ static const struct {
     int needed, taken;
 } parameters[] = {
     {"factor", offsetof(Rope, factor), AT_LINEAR | AT_LLAMA3 | AT_YARN,
-     AT_LINEAR | AT_LLAMA3 | AT_YARN},
+     AT_LINEAR | AT_LLAMA3 | AT_YARN | AT_LONG},
     {"low_freq_factor", offsetof(Rope, low), AT_LLAMA3, AT_LLAMA3},
     {"high_freq_factor", offsetof(Rope, high), AT_LLAMA3, AT_LLAMA3},
-    {"attention_factor", offsetof(Rope, attention), 0, AT_YARN},
+    {"attention_factor", offsetof(Rope, attention), 0, AT_YARN | AT_LONG},
     {"beta_fast", offsetof(Rope, fast), 0, AT_YARN},
     {"beta_slow", offsetof(Rope, slow), 0, AT_YARN},
     {"mscale", offsetof(Rope, mscale), 0, AT_YARN},
     {"mscale_all_dim", offsetof(Rope, mscale_all), 0, AT_YARN},
 };
 static const char *const names[] = {[UNSCALED] = "default", [LINEAR] = "linear",
-                                    [LLAMA3] = "llama3", [YARN] = "yarn"};
+                                    [LLAMA3] = "llama3", [YARN] = "yarn",
+                                    [LONGROPE] = "longrope"};
 
 static bool check(Checkpoint *c)
 {
@@ -92,21 +95,55 @@ static double size_yarn(const Rope *r)
     return growth(r->factor, 1);
 }
 
+/* LongRoPE (Ding et al. 2024): factors by a search, for texts up to the original length and for
+ * longer ones. */
+static bool take_long_factors(Checkpoint *c)
+{
+    Config *g = &c->config;
+    const Rope *r = &g->rope;
+    int pairs = g->head_size / 2;
+    if (g->far_from) return true; /* by tensors */
+    if (r->kind != LONGROPE)
+        return !(r->near.count || r->far.count) ||
+               checkpoint_fail(c, "positions of type '%s' have no 'short_factor' and no "
+                               "'long_factor'", names[r->kind]);
+    if (r->near.count != pairs || r->far.count != pairs)
+        return checkpoint_fail(c, "'short_factor' has %d numbers and 'long_factor' %d, not one for "
+                               "each of the %d pairs of a head", r->near.count, r->far.count,
+                               pairs);
+    g->far_from = r->original;
+    for (int i = 0; i < pairs; i++)
+        g->rope_factor[i] = (float)r->near.of[i], g->far_factor[i] = (float)r->far.of[i];
+    return true;
+}
+
+/* What it multiplies queries and keys by, in texts of any length. */
+static double size_long(const Config *g, bool gguf)
+{
+    const Rope *r = &g->rope;
+    double factor = r->factor ? r->factor : (double)g->context / r->original;
+    if (r->attention || gguf) return r->attention ? r->attention : 1; /* GGUF says it */
+    return factor > 1 ? sqrt(1 + log(factor) / log(r->original)) : 1;
+}
+
 bool positions_scale(Checkpoint *c)
 {
     Config *g = &c->config;
     Rope *r = &g->rope;
     if (!r->original) r->original = g->context;
+    if (g->family == GPT_OSS && !c->gguf && !r->kind)
+        return checkpoint_fail(c, "'rope_scaling' is not said");
     if (!r->kind) r->kind = c->gguf && r->factor ? LINEAR : UNSCALED;
     if (c->gguf && r->kind == LINEAR && !r->factor) r->factor = 1;
-    if (!check(c)) return false;
+    if (!check(c) || !take_long_factors(c)) return false;
     for (int i = 0; i < g->head_size / 2; i++) {
         double stay = r->kind == LLAMA3 ? share_llama3(g, i) : r->kind == YARN ? share_yarn(g, i)
                       : r->kind == LINEAR ? 0 : 1;
         double slower = stay == 1 ? 1 : 1 / ((1 - stay) / r->factor + stay);
         g->rope_factor[i] = (float)(g->rope_factor[i] * slower);
     }
-    double size = r->kind == YARN ? size_yarn(r) : 1;
+    double size = r->kind == YARN ? size_yarn(r) : r->kind == LONGROPE ? size_long(g, c->gguf)
+                                                              : 1;
     if (!g->attention_scale) g->attention_scale = 1 / sqrt(g->head_size);
     g->attention_scale *= size * size; /* of queries and keys */
     return true;

@@ -99,8 +99,14 @@ def from_blocks(name):
     return lambda raw: numbers(np.frombuffer(raw, np.uint8).reshape(-1, size)).ravel()
 
 
+def from_mxfp4(blocks, scales):
+    """Neighbours share a byte in gpt-oss's folders, [..., 16]; scales [...]."""
+    q = np.stack([blocks & 15, blocks >> 4], -1).reshape(*blocks.shape[:-1], 32)
+    return (np.exp2(scales[..., None].astype(np.float64) - 127) * E2M1[q]).reshape(*blocks.shape[:-2], -1)
+
+
 DECODE = {"F32": lambda r: np.frombuffer(r, "<f4"), "F16": lambda r: np.frombuffer(r, "<f2"), "BF16": from_bf16,
-          "I8": lambda r: np.frombuffer(r, np.int8), **{name: from_blocks(name) for name in BLOCKS}}
+          "I8": lambda r: np.frombuffer(r, np.int8), "U8": lambda r: np.frombuffer(r, np.uint8), **{name: from_blocks(name) for name in BLOCKS}}
 GGUF = {0: ("F32", 1, 4), 1: ("F16", 1, 2), 30: ("BF16", 1, 2), **{b[0]: (name, b[1], b[2]) for name, b in BLOCKS.items()}}
 
 # ---- files ----
@@ -114,8 +120,10 @@ PHI = {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"}
 MIXTRAL = {"ffn_gate_inp": "block_sparse_moe.gate", "ffn_gate_exps": "block_sparse_moe.experts.*.w1", "ffn_up_exps": "block_sparse_moe.experts.*.w3",
            "ffn_down_exps": "block_sparse_moe.experts.*.w2"}
 QWEN_MOE = {"ffn_gate_inp": "mlp.gate", "ffn_gate_exps": "mlp.experts.*.gate_proj", "ffn_up_exps": "mlp.experts.*.up_proj", "ffn_down_exps": "mlp.experts.*.down_proj"}
-OF_FAMILY = {"gemma2": GEMMA, "gemma3_text": GEMMA, "phi3": PHI, "mixtral": MIXTRAL, "qwen3_moe": QWEN_MOE}
-MODEL_TYPE = {"gemma3": "gemma3_text", "qwen3moe": "qwen3_moe"}  # where GGUF has another name
+GPT_OSS = {"ffn_norm": "post_attention_layernorm", "post_attention_norm": "post_attention_layernorm", "attn_sinks": "self_attn.sinks", "ffn_gate_inp": "mlp.router",
+           **{f"ffn_{part}_exps": f"mlp.experts.{part}_proj" for part in ("gate", "up", "down")}}
+OF_FAMILY = {"gpt_oss": GPT_OSS, "gemma2": GEMMA, "gemma3_text": GEMMA, "phi3": PHI, "mixtral": MIXTRAL, "qwen3_moe": QWEN_MOE}
+MODEL_TYPE = {"gemma3": "gemma3_text", "qwen3moe": "qwen3_moe", "gpt-oss": "gpt_oss"}  # where GGUF has another name
 
 
 def names(g):
@@ -146,11 +154,29 @@ def read_folder(path):
             with open(os.path.join(path, name), "rb") as f:
                 header = json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
                 data = f.read()
-            raw |= {n: DECODE[t["dtype"]](data[slice(*t["data_offsets"])]).reshape(t["shape"]).astype(np.float64)
-                    for n, t in header.items() if n != "__metadata__"}
+            raw |= {n: DECODE[t["dtype"]](data[slice(*t["data_offsets"])]).reshape(t["shape"]) for n, t in header.items() if n != "__metadata__"}
+    if m.config["model_type"] == "gpt_oss":
+        raw = gpt_oss(raw)
+    raw = {n: w.astype(np.float64) for n, w in raw.items()}
     m.weights = {n: w * raw.get(n + "_scale", 1) for n, w in raw.items() if not n.endswith("_scale")}
     m.interleaved, m.offset = False, float(is_gemma(m.config))
     return m
+
+
+def gpt_oss(raw):
+    """The tensors of gpt-oss's folders by other families' names: [experts, rows, columns]."""
+    out = {n: w for n, w in raw.items() if ".experts." not in n and "sinks" not in n}
+    out |= {n + ".weight": w for n, w in raw.items() if "sinks" in n}
+    for n in raw:
+        if not n.endswith("_proj_bias"):
+            continue
+        stem, bias = n[:-len("_bias")], raw[n]
+        w = from_mxfp4(raw[stem + "_blocks"], raw[stem + "_scales"]) if stem + "_blocks" in raw else raw[stem].swapaxes(1, 2)
+        parts = {"gate_proj": slice(0, None, 2), "up_proj": slice(1, None, 2)} if stem.endswith("gate_up_proj") else {"down_proj": slice(None)}
+        for part, rows in parts.items():
+            one = stem.rsplit(".", 1)[0] + "." + part
+            out |= {one + ".weight": w[:, rows], one + ".bias": bias[:, rows]}
+    return out
 
 
 class Cursor:
@@ -193,20 +219,24 @@ def read_gguf(path):
         shape = [c.take("Q") for _ in range(rank)][::-1]
         about.append((name, shape, c.take("I"), c.take("Q")))
     start = -(-c.at // 32) * 32
-    m.weights = {}
+    m.weights, factors = {}, {}
     m.config = gguf_config(keys)
     called = names(m.config)
     for name, shape, kind, offset in about:
         form, elements, size = GGUF[kind]
         raw = c.data[start + offset:start + offset + int(np.prod(shape)) // elements * size]
-        if name == "rope_freqs.weight":
-            m.factor = DECODE[form](raw)
+        if name.startswith("rope_f"):
+            factors[name] = DECODE[form](raw)
             continue
         part, what = name.split(".")[-2:]
         layer = f"model.layers.{name.split('.')[1]}." if name.startswith("blk.") else ""
         w = DECODE[form](raw).reshape(shape).astype(np.float64)
         for i, one in enumerate(w if "*" in called[part] else [w]):
             m.weights[f"{layer}{called[part].replace('*', str(i))}.{what}"] = one
+    m.factor = factors.get("rope_freqs.weight", 1.0)
+    if "rope_factors_long.weight" in factors:
+        m.config["rope_parameters"] |= dict(rope_type="longrope", attention_factor=keys.get(keys["general.architecture"] + ".rope.scaling.attn_factor", 1.0),
+                                            **{f"{what}_factor": factors[f"rope_factors_{what}.weight"] for what in ("short", "long")})
     m.tokens, m.merges = keys["tokenizer.ggml.tokens"], [tuple(p.split(" ")) for p in keys["tokenizer.ggml.merges"]]
     m.interleaved = keys["general.architecture"] == "llama"
     return m
@@ -293,10 +323,17 @@ def base(g):
     return rope(g).get("rope_theta") or g.get("rope_theta", 10000.0)
 
 
-def slowness(g):
-    """What divides the angle of each pair of a head, that long texts can be told from short ones."""
+def original(g):
+    """The length of texts that positions were made for."""
+    return rope(g).get("original_max_position_embeddings") or g.get("original_max_position_embeddings") or g["max_position_embeddings"]
+
+
+def slowness(g, length=0):
+    """What divides the angle of each pair of a head, that long texts can be told from short ones; in texts of that length."""
     s, d = rope(g), head_size(g)
-    i, long = np.arange(d // 2), s.get("original_max_position_embeddings") or g["max_position_embeddings"]
+    i, long = np.arange(d // 2), original(g)
+    if kind(g) in ("longrope", "su"):
+        return np.array(s["long_factor" if length > long else "short_factor"], float)
     if kind(g) == "llama3":
         wave = 2 * np.pi * base(g) ** (i / len(i))
         stay = (long / wave - s["low_freq_factor"]) / (s["high_freq_factor"] - s["low_freq_factor"])
@@ -314,8 +351,11 @@ def slowness(g):
 
 
 def amplitude(g):
-    """What YaRN multiplies queries and keys by."""
+    """What YaRN and LongRoPE multiply queries and keys by."""
     s = rope(g)
+    if kind(g) in ("longrope", "su"):
+        factor = s.get("factor") or g["max_position_embeddings"] / original(g)
+        return s.get("attention_factor") or (math.sqrt(1 + math.log(factor) / math.log(original(g))) if factor > 1 else 1.0)
     grow = lambda m: 0.1 * m * np.log(s["factor"]) + 1
     if kind(g) != "yarn":
         return 1.0
@@ -345,31 +385,33 @@ def capped(x, cap):
     return cap * np.tanh(x / cap) if cap else x
 
 
-def attention(q, k, v, scale, window, cap):
-    """Causal, q [N, H, D], k and v [N, HK, D]; a query sees `window` keys, its own one too, or all before it."""
+def attention(q, k, v, scale, window, cap, sinks=None):
+    """Causal, q [N, H, D], k and v [N, HK, D]; a query sees `window` keys, its own one too, or all before it. A sink is one score more, without a value."""
     k, v = (np.repeat(t, q.shape[1] // t.shape[1], axis=1) for t in (k, v))
     s = capped(np.einsum("nhd,mhd->hnm", q, k) * scale, cap)
     seen = np.tri(len(q), dtype=bool) & ~np.tri(len(q), k=-(window or len(q)), dtype=bool)
     s = np.where(seen, s, -np.inf)
-    p = np.exp(s - s.max(-1, keepdims=True))
-    return np.einsum("hnm,mhd->nhd", p / p.sum(-1, keepdims=True), v).reshape(len(q), -1)
+    top = s.max(-1, keepdims=True)
+    p = np.exp(s - top)
+    rest = 0 if sinks is None else np.exp(sinks[:, None, None] - top)
+    return np.einsum("hnm,mhd->nhd", p / (p.sum(-1, keepdims=True) + rest), v).reshape(len(q), -1)
 
 
 def window(g, i):
     """That of layer i. Qwen's files have the length of a window that is not used; of Gemma's layers all but one in some have it."""
-    pattern = g.get("sliding_window_pattern") or g.get("_sliding_window_pattern") or {"gemma2": 2, "gemma3_text": 6}.get(g.get("model_type"))
+    pattern = g.get("sliding_window_pattern") or g.get("_sliding_window_pattern") or {"gemma2": 2, "gemma3_text": 6, "gpt_oss": 2}.get(g.get("model_type"))
     if g.get("model_type", "").startswith("qwen"):
         return None
-    if is_gemma(g) and g.get("layer_types"):
+    if (is_gemma(g) or g.get("model_type") == "gpt_oss") and g.get("layer_types"):
         return g["sliding_window"] if g["layer_types"][i] == "sliding_attention" else None
     return None if pattern and (i + 1) % pattern == 0 else g.get("sliding_window")
 
 
-def turns(m, i):
-    """The base and the factors of the positions in layer i: those of Gemma 3's windows are others."""
+def turns(m, i, length=0):
+    """In texts of that length: the base and the factors of the positions in layer i: those of Gemma 3's windows are others."""
     g = m.config
     near = (g.get("rope_parameters") or {}).get("sliding_attention", {}).get("rope_theta") or g.get("rope_local_base_freq")
-    return (near, 1.0) if g.get("model_type") == "gemma3_text" and window(g, i) else (base(g), m.factor * slowness(g))
+    return (near, 1.0) if g.get("model_type") == "gemma3_text" and window(g, i) else (base(g), m.factor * slowness(g, length))
 
 
 def gelu_tanh(x):
@@ -403,21 +445,32 @@ def many(g):
     return g.get("num_local_experts") or g.get("num_experts") or 0
 
 
+def clamped(g):
+    """gpt-oss's gate."""
+    limit, slope = g.get("swiglu_limit", 7.0), g.get("swiglu_alpha", 1.702)
+
+    def of(gate, up):
+        gate, up = np.minimum(gate, limit), up.clip(-limit, limit)
+        return gate / (1 + np.exp(-slope * gate)) * (up + 1)
+    return of
+
+
 def experts(x, g, linear, act, at):
     """Each row through the experts with the greatest logits of the router, by their shares."""
-    mixtral = g["model_type"] == "mixtral"
+    mixtral, oss = g["model_type"] == "mixtral", g["model_type"] == "gpt_oss"
     name = at + ("block_sparse_moe" if mixtral else "mlp")
     gate, up, down = ("w1", "w3", "w2") if mixtral else ("gate_proj", "up_proj", "down_proj")
-    route = linear(x, name + ".gate")
+    route = linear(x, name + (".router" if oss else ".gate"))
     share = np.exp(route - route.max(-1, keepdims=True))
     share /= share.sum(-1, keepdims=True)
     chosen = np.argsort(-route, axis=-1, kind="stable")[:, :g["num_experts_per_tok"]]
     out = np.zeros_like(x)
     for r, those in enumerate(chosen):
-        whole = share[r, those].sum() if mixtral or g.get("norm_topk_prob") else 1
+        whole = share[r, those].sum() if mixtral or oss or g.get("norm_topk_prob") else 1
         for e in those:
-            one = f"{name}.experts.{e}."
-            out[r] += share[r, e] / whole * linear(act(linear(x[r], one + gate)) * linear(x[r], one + up), one + down)
+            one, nth = (f"{name}.experts.", e) if oss else (f"{name}.experts.{e}.", None)
+            hidden = linear(x[r], one + gate, nth), linear(x[r], one + up, nth)
+            out[r] += share[r, e] / whole * linear(clamped(g)(*hidden) if oss else act(hidden[0]) * hidden[1], one + down, nth)
     return out
 
 
@@ -427,7 +480,10 @@ def features(m, tokens):
     g, w, gemma = m.config, lambda name: weights[f"model.{name}.weight"], is_gemma(m.config)
     rms = lambda x, name: norm(x, w(name) + m.offset, g["rms_norm_eps"])
     after = (lambda x, name: rms(x, name)) if gemma else (lambda x, _: x)
-    linear = lambda x, name: x @ w(name).T + weights.get(f"model.{name}.bias", 0)
+    def linear(x, name, nth=None):
+        """By the matrix of that name, or the nth of those that are one tensor."""
+        bias = weights.get(f"model.{name}.bias", np.zeros(1))
+        return x @ w(name).T + bias if nth is None else x @ w(name)[nth].T + bias[nth]
     x = m.weights["model.embed_tokens.weight"][tokens] * (g["hidden_size"] ** 0.5 if gemma else 1)
     act = ACTIVATION[g.get("hidden_activation", "gelu_pytorch_tanh") if gemma else g.get("hidden_act", "silu")]
     scale = (g.get("attention_scale") or (g["query_pre_attn_scalar"] if gemma else head_size(g)) ** -0.5) * amplitude(g) ** 2
@@ -438,8 +494,9 @@ def features(m, tokens):
         q, k, v = (linear(h, at + f"self_attn.{n}_proj").reshape(len(x), -1, head_size(g)) for n in "qkv")
         if f"model.{at}self_attn.q_norm.weight" in m.weights:
             q, k = rms(q, at + "self_attn.q_norm"), rms(k, at + "self_attn.k_norm")
-        q, k = (rotate(t, *turns(m, i), m.interleaved) for t in (q, k))
-        seen = linear(attention(q, k, v, scale, window(g, i), cap_of(g, "attn_logit_softcapping")), at + "self_attn.o_proj")
+        q, k = (rotate(t, *turns(m, i, len(x)), m.interleaved) for t in (q, k))
+        sinks = weights.get(f"model.{at}self_attn.sinks.weight")
+        seen = linear(attention(q, k, v, scale, window(g, i), cap_of(g, "attn_logit_softcapping"), sinks), at + "self_attn.o_proj")
         x = x + after(seen, at + "post_attention_layernorm")
         h = rms(x, at + before)
         if g.get("num_experts_per_tok"):

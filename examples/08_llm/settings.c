@@ -131,6 +131,16 @@ static bool take_each(Settings *s, const Setting *row, Value v)
     return refuse(s, row, v, "one of the kinds of layers that are known here");
 }
 
+/* The next number of a list. */
+static bool take_number(Settings *s, const Setting *row, Value v)
+{
+    Factors *f = (Factors *)(void *)((char *)&s->c->config + row->at);
+    if (v.kind != NUMBER || !(v.number > 0) || f->count == MOST_PAIRS)
+        return refuse(s, row, v, "one of up to 256 positive numbers");
+    f->of[f->count++] = v.number;
+    return true;
+}
+
 static bool take_one(Settings *s, const Setting *row, Value v)
 {
     char text[140];
@@ -147,6 +157,7 @@ static bool take_one(Settings *s, const Setting *row, Value v)
         return v.kind == TRUTH ? put(s, row, &flag, sizeof flag)
                                : refuse(s, row, v, "true or false");
     case CHOICE: return take_choice(s, row, v);
+    case NUMBERS: return take_number(s, row, v);
     case EACH: return take_each(s, row, v);
     case ONLY:
         return among(row->words, shown(v, text, sizeof text)) ||

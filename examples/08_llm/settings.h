@@ -28,6 +28,7 @@ typedef enum Take {
     CAP,      /* the same; 0 for null */
     FLAG,     /* int: 0 or 1 */
     CHOICE,   /* int: what the word means; a list of equal words */
+    NUMBERS,  /* Factors: the numbers of a list */
     EACH,     /* Sights: what the word means for each layer, of a list */
     ONLY,     /* the model computes something else with values that are not among the words */
     KNOWN,    /* other code reads it, or it changes nothing that is computed here */

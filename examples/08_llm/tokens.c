@@ -243,9 +243,11 @@ bool words_special(Words *w, int token, bool eats)
     return true;
 }
 
-void words_begin(Words *w, int token)
+int words_begin(Words *w, int token)
 {
+    int before = w->begin;
     w->begin = token;
+    return before;
 }
 
 void words_blank(Words *w, Blank blank)

@@ -25,8 +25,8 @@ bool words_merge(Words *words, const char *text, size_t length);
 /* The token stands for itself wherever a text has its bytes, as <|end|>, with the blanks behind
  * them if it eats those. False: no memory. */
 bool words_special(Words *words, int token, bool eats);
-/* The token that begins a text; -1, as from the start: none. */
-void words_begin(Words *words, int token);
+/* The token that begins a text; -1, as from the start: none. Returns what it was. */
+int words_begin(Words *words, int token);
 /* CHARACTERS: where a blank is added. At first: before each text between special tokens; or before
  * each, or the one that begins it all, if it does not begin with a blank. */
 typedef enum Blank { BEFORE_EACH, WHERE_NONE_IS, AT_THE_START, NOWHERE } Blank;

@@ -6,7 +6,7 @@
 
 /* ---- roles ---- */
 
-enum { ONE, WIDTH, QUERIES, KEYS, HIDDEN, TOKENS, OF_A_HEAD, OF_EACH_EXPERT, EXTENTS };
+enum { ONE, WIDTH, QUERIES, KEYS, HIDDEN, TOKENS, OF_A_HEAD, OF_EACH_EXPERT, OF_HEADS, EXTENTS };
 
 enum { UNBIASED, ATTENTION, MLP };
 
@@ -31,24 +31,29 @@ static const struct {
                 [AS_PHI_IN_GGUF] = "attn_qkv"}, KEYS, WIDTH, ATTENTION, 0},
     [QUERY_NORM] = {{"self_attn.q_norm", [AS_GGUF] = "attn_q_norm"}, ONE, OF_A_HEAD, 0, HEAD_NORMS},
     [KEY_NORM] = {{"self_attn.k_norm", [AS_GGUF] = "attn_k_norm"}, ONE, OF_A_HEAD, 0, HEAD_NORMS},
+    [SINKS] = {{"self_attn.sinks", [AS_GGUF] = "attn_sinks"}, ONE, OF_HEADS, 0, HEAD_SINKS},
     [OUT] = {{"self_attn.o_proj", [AS_GGUF] = "attn_output"}, WIDTH, QUERIES, ATTENTION, 0},
     [OUT_NORM] = {{"post_attention_layernorm", [AS_GGUF] = "post_attention_norm"}, ONE, WIDTH, 0,
                   NORMS_AFTER},
     [HIDDEN_NORM] = {{"post_attention_layernorm", [AS_GEMMA] = "pre_feedforward_layernorm",
-                      [AS_GGUF] = "ffn_norm"}, ONE, WIDTH, 0, 0},
-    [ROUTER] = {{"mlp.gate", [AS_MIXTRAL] = "block_sparse_moe.gate", [AS_GGUF] = "ffn_gate_inp"},
-                OF_EACH_EXPERT, WIDTH, 0, EXPERTS},
+                      [AS_GGUF] = "ffn_norm", [AS_OSS_IN_GGUF] = "post_attention_norm"},
+                     ONE, WIDTH, 0, 0},
+    [ROUTER] = {{"mlp.gate", [AS_MIXTRAL] = "block_sparse_moe.gate", [AS_GPT_OSS] = "mlp.router",
+                 [AS_GGUF] = "ffn_gate_inp"}, OF_EACH_EXPERT, WIDTH, MLP, EXPERTS},
     [GATE] = {{"mlp.gate_proj", [AS_PHI] = "mlp.gate_up_proj", [AS_GGUF] = "ffn_gate",
                [AS_PHI_IN_GGUF] = "ffn_up", [AS_MIXTRAL] = "block_sparse_moe.experts.*.w1",
-               [AS_QWEN_MOE] = "mlp.experts.*.gate_proj", [AS_MOE_IN_GGUF] = "ffn_gate_exps"},
+               [AS_QWEN_MOE] = "mlp.experts.*.gate_proj", [AS_GPT_OSS] = "mlp.experts.gate_proj",
+               [AS_MOE_IN_GGUF] = "ffn_gate_exps", [AS_OSS_IN_GGUF] = "ffn_gate_exps"},
               HIDDEN, WIDTH, MLP, 0},
     [UP] = {{"mlp.up_proj", [AS_PHI] = "mlp.gate_up_proj", [AS_GGUF] = "ffn_up",
              [AS_MIXTRAL] = "block_sparse_moe.experts.*.w3",
-             [AS_QWEN_MOE] = "mlp.experts.*.up_proj", [AS_MOE_IN_GGUF] = "ffn_up_exps"},
+             [AS_QWEN_MOE] = "mlp.experts.*.up_proj", [AS_GPT_OSS] = "mlp.experts.up_proj",
+             [AS_MOE_IN_GGUF] = "ffn_up_exps", [AS_OSS_IN_GGUF] = "ffn_up_exps"},
             HIDDEN, WIDTH, MLP, 0},
     [DOWN] = {{"mlp.down_proj", [AS_GGUF] = "ffn_down",
                [AS_MIXTRAL] = "block_sparse_moe.experts.*.w2",
-               [AS_QWEN_MOE] = "mlp.experts.*.down_proj", [AS_MOE_IN_GGUF] = "ffn_down_exps"},
+               [AS_QWEN_MOE] = "mlp.experts.*.down_proj", [AS_GPT_OSS] = "mlp.experts.down_proj",
+               [AS_MOE_IN_GGUF] = "ffn_down_exps", [AS_OSS_IN_GGUF] = "ffn_down_exps"},
               WIDTH, HIDDEN, MLP, 0},
     [DOWN_NORM] = {{"post_feedforward_layernorm", [AS_GGUF] = "post_ffw_norm"}, ONE, WIDTH, 0,
                    NORMS_AFTER},
@@ -186,8 +191,8 @@ static bool counts_once(int role)
 static const char *stem_of(const Loader *l, Role role)
 {
     bool gguf = l->c->gguf, experts = l->w->config.features & EXPERTS;
-    Naming naming = gguf && experts ? AS_MOE_IN_GGUF
-                                    : architecture[l->w->config.family].naming[gguf];
+    Naming naming = architecture[l->w->config.family].naming[gguf];
+    if (naming == AS_GGUF && experts) naming = AS_MOE_IN_GGUF;
     const char *own = roles[role].name[naming];
     return own ? own : roles[role].name[gguf ? AS_GGUF : AS_LLAMA];
 }
@@ -248,6 +253,30 @@ static bool load_bias(Loader *l, Role role, int layer, Matrix *w)
     return load_vector(l, t, rows, part, 0, &w->bias);
 }
 
+/* Those of all experts of a layer: they are of few bits, their biases are not. */
+static bool load_expert_bias(Loader *l, Role role, int layer, Matrix *w)
+{
+    char name[160];
+    if (!(l->w->config.features & ALL_BIASES)) return true;
+    const Tensor *t = checkpoint_find(l->c, name_of(l, role, layer, "bias", name));
+    Part part;
+    int rows = rows_of(l, role, &part);
+    if (!t) return load_fail(l, name, "is not in the file");
+    if (t->rank != 2 || t->shape[0] != w->experts || t->shape[1] != rows)
+        return shape_fail(l, name, w->experts, rows);
+    if (t->format > BF16) return load_fail(l, name, "a bias is no floats");
+    if (!counts_once(role)) return true;
+    size_t count = (size_t)w->experts * (size_t)part.count, at = 0;
+    float *v = malloc(count * sizeof *v);
+    if (!v) return load_fail(l, name, "no memory");
+    for (int e = 0; e < w->experts; e++)
+        for (int i = 0; i < part.count; i++)
+            v[at++] = float_of(t->format, t->data + ((int64_t)e * rows + part.first + i) *
+                                                        format_info[t->format].bytes);
+    bool good = upload(l, name, v, count * sizeof *v, &w->bias);
+    return free(v), good;
+}
+
 static bool same_tensor(const Tensor *a, const Tensor *b)
 {
     return a->format == b->format && a->bytes == b->bytes && !memcmp(a->data, b->data, a->bytes);
@@ -273,8 +302,9 @@ static bool load_norm(Loader *l, Role role, const Tensor *t, Matrix *w)
 {
     int count = l->extent[roles[role].cols];
     bool less = !l->c->gguf && architecture[l->w->config.family].features & NORMS_LESS_ONE;
-    *w = (Matrix){.rows = 1, .cols = count};
-    return load_vector(l, t, count, (Part){0, count}, less, &w->data);
+    Part part = l->part[roles[role].cols];
+    *w = (Matrix){.rows = 1, .cols = part.count};
+    return load_vector(l, t, count, part, less, &w->data);
 }
 
 /* Where the matrix of an expert is: in a tensor of its own, or in one of all. */
@@ -300,6 +330,7 @@ static bool load_matrices(Loader *l, Role role, int layer, Matrix *w)
     Place p;
     int count = w->experts ? w->experts : 1;
     if (!find_matrix(l, role, layer, 0, &p)) return false;
+    if (p.t->format == RAW) return load_fail(l, p.t->name, "is of U8");
     w->format = p.t->format, w->rows = p.part.count, w->cols = p.cols.count;
     const FormatInfo *f = &format_info[w->format];
     uint64_t bytes = (uint64_t)w->rows * (uint64_t)(w->cols / f->elements * f->bytes);
@@ -333,7 +364,8 @@ static bool load(Loader *l, Role role, int layer)
     bool hidden = role == GATE || role == UP || role == DOWN;
     *w = (Matrix){.add = (role == OUT || role == DOWN) && !after && counts_once(role),
                   .experts = hidden ? l->w->config.experts : 0};
-    return load_matrices(l, role, layer, w) && (w->experts || load_bias(l, role, layer, w));
+    return load_matrices(l, role, layer, w) &&
+           (w->experts ? load_expert_bias(l, role, layer, w) : load_bias(l, role, layer, w));
 }
 
 /* The blocks of the second product's rows: so many columns of the hidden layer stay together. */
@@ -355,12 +387,13 @@ static bool divide(Loader *l)
     int group = g->heads / g->kv_heads, size = g->head_size, unit = hidden_unit(l);
     Part keys = team_part(g->kv_heads), hidden = team_part(g->hidden / unit);
     const int extent[EXTENTS] = {1, g->width, g->heads * size, g->kv_heads * size, g->hidden,
-                                 g->vocabulary, size, g->experts};
+                                 g->vocabulary, size, g->experts, g->heads};
     memcpy(l->extent, extent, sizeof extent);
     for (int i = 0; i < EXTENTS; i++) l->part[i] = (Part){0, extent[i]};
     if (team_size() > g->kv_heads || team_size() > g->hidden / unit)
         return load_fail(l, "", "more ranks than heads of keys, or than blocks of hidden columns");
     l->part[QUERIES] = (Part){keys.first * group * size, keys.count * group * size};
+    l->part[OF_HEADS] = (Part){keys.first * group, keys.count * group};
     l->part[KEYS] = (Part){keys.first * size, keys.count * size};
     l->part[HIDDEN] = (Part){hidden.first * unit, hidden.count * unit};
     g->heads = keys.count * group, g->kv_heads = keys.count, g->hidden = hidden.count * unit;

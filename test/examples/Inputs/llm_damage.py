@@ -91,7 +91,7 @@ def text_cases():
     yield "config.json", lambda t: t.replace("llama", "gpt_neox"), "'model_type' is gpt_neox, not one of: llama mistral"
     yield "config.json", lambda t: t.replace('"hidden_size": 128', '"hidden_size": 99999999999'), "'hidden_size' is 99999999999, not a whole number"
     yield "config.json", lambda t: t.replace('"num_key_value_heads": 2', '"num_key_value_heads": 3'), "8 heads share 3"
-    yield "config.json", lambda t: t.replace('"llama3"', '"longrope"'), "'rope_scaling.rope_type' is longrope"
+    yield "config.json", lambda t: t.replace('"llama3"', '"dynamic"'), "'rope_scaling.rope_type' is dynamic"
     yield "config.json", lambda t: t.replace('"llama3"', '"yarn"'), "positions of type 'yarn' have no 'low_freq_factor'"
     yield "config.json", lambda t: t.replace('"llama3"', '[]'), "'rope_scaling.rope_type' is a list"
     yield "config.json", lambda t: t.replace('"hidden_size"', '"hidden_size": 64, "hidden_size"'), "duplicate object key"

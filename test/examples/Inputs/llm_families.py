@@ -24,6 +24,8 @@ SHORT = "A"  # one token
 NEAR = {"rope_type": "default", "rope_theta": 500.0}
 FAR = {"rope_type": "linear", "factor": 4.0, "rope_theta": 200000.0}
 NONE = {"rope_theta": None, "rope_scaling": None, "rope_local_base_freq": None}
+FACTORS = {"long_factor": [1.5 + 0.25 * i for i in range(24)], "short_factor": [1 + 0.125 * i for i in range(24)]}
+FAR_TEXTS = {"rope_scaling": {"type": "longrope", **FACTORS}, "original_max_position_embeddings": 8}
 # name, family, settings that change, what is refused (None: it is computed); None as a value: the setting is left out
 FOLDERS = [
     ("kinds of layers", "gemma2", {"layer_types": ["full_attention", "full_attention", "sliding_attention"]}, None),
@@ -43,8 +45,24 @@ FOLDERS = [
     ("no window", "phi3", {"sliding_window": None}, None),
     ("few heads of 96", "phi3", {"num_attention_heads": 2, "num_key_value_heads": 1}, None),
     ("bases of positions", "phi3", {"rope_theta": 500.0}, None),
-    ("positions for long texts", "phi3", {"rope_scaling": {"type": "longrope", "long_factor": [2.0] * 24, "short_factor": [1.0] * 24}},
-     "'rope_scaling.type' is longrope, not one of: default linear"),
+    ("positions for long texts, in short ones", "phi3", FAR_TEXTS | {"original_max_position_embeddings": 64}, None),
+    ("positions for long texts, in long ones", "phi3", FAR_TEXTS, None),
+    ("the same by its first name, sizes said", "phi3", {"rope_scaling": {"type": "su", "attention_factor": 1.3, **FACTORS}, "original_max_position_embeddings": 8}, None),
+    ("the same of transformers 5", "phi3", NONE | {"original_max_position_embeddings": "left out", "rope_parameters": {"rope_type": "longrope", "rope_theta": 500.0, "original_max_position_embeddings": 8,
+                                                                                                                         "factor": 4.0, **FACTORS}}, None),
+    ("factors of fewer pairs", "phi3", {"rope_scaling": {"type": "longrope", "long_factor": [2.0] * 24, "short_factor": [1.0] * 23}},
+     "'short_factor' has 23 numbers and 'long_factor' 24, not one for each of the 24 pairs of a head"),
+    ("factors that turns are not scaled by", "phi3", {"rope_scaling": {"type": "linear", "factor": 2.0, **FACTORS}}, "positions of type 'linear' have no 'short_factor'"),
+    ("a factor below 0", "phi3", {"rope_scaling": {"type": "longrope", "long_factor": [-2.0] * 24, "short_factor": [1.0] * 24}},
+     "'rope_scaling.long_factor' is -2, not one of up to 256 positive numbers"),
+    ("another limit of the gate", "gpt_oss", {"swiglu_limit": 0.4}, None),
+    ("the usual limit of the gate", "gpt_oss", {"swiglu_limit": "left out"}, None),
+    ("another slope of the gate", "gpt_oss", {"swiglu_alpha": 3.0}, None),
+    ("kinds of layers", "gpt_oss", {"layer_types": ["full_attention", "full_attention", "sliding_attention"]}, None),
+    ("one expert of a row, by another name", "gpt_oss", {"num_experts_per_tok": 1, "experts_per_token": 1}, None),
+    ("a ramp between whole pairs", "gpt_oss", {"rope_scaling": dict(make_model.FAMILIES["gpt_oss"]["rope_scaling"], truncate=True)}, None),
+    ("no scaling of positions", "gpt_oss", {"rope_scaling": "left out"}, "'rope_scaling' is not said"),
+    ("weights of another kind", "gpt_oss", {"quantization_config": {"quant_method": "gptq"}}, "'quantization_config.quant_method' is gptq, not mxfp4"),
     ("a part of a head turns", "phi3", {"partial_rotary_factor": 0.75}, "'partial_rotary_factor' is 0.75, not 1"),
     ("one expert of a row", "mixtral", {"num_experts_per_tok": 1}, None),
     ("17 experts", "mixtral", {"num_local_experts": 17}, None),
@@ -68,7 +86,32 @@ FILES = [
     ("no window", "gemma3", {"sliding_window": None}, None),
     ("few heads of 96", "phi3", {"num_attention_heads": 2, "num_key_value_heads": 1}, None),
     ("one expert of a row", "mixtral", {"num_experts_per_tok": 1}, None),
+    ("positions for long texts, in long ones", "phi3", FAR_TEXTS, None),
+    ("positions for long texts, in short ones", "phi3", FAR_TEXTS | {"original_max_position_embeddings": 64}, None),
+    ("layers that see everything", "gpt_oss", {"sliding_window": None}, None),
 ]
+
+EXPERTS = "model.layers.1.mlp.experts."
+# Tensors of gpt-oss's folders that are replaced (None: left out), and what is refused.
+DAMAGED = [
+    ({EXPERTS + "down_proj_scales": np.zeros((5, 64, 2), np.uint8)}, "down_proj: wrong shape or type"),
+    ({EXPERTS + "gate_up_proj_blocks": np.zeros((5, 191, 2, 16), np.uint8), EXPERTS + "gate_up_proj_scales": np.zeros((5, 191, 2), np.uint8)}, "gate_up_proj: wrong shape or type"),
+    ({EXPERTS + "down_proj_blocks": np.zeros((4, 64, 3, 16), np.uint8), EXPERTS + "down_proj_scales": np.zeros((4, 64, 3), np.uint8)},
+     "down_proj.weight: has not the shape [64, 96]"),
+    ({EXPERTS + "down_proj_scales": None}, "mlp.experts.down_proj: neither numbers nor blocks and scales are in the file"),
+    ({EXPERTS + "gate_up_proj_bias": None}, "gate_proj.bias: is not in the file"),
+    ({EXPERTS + "gate_up_proj_bias": np.zeros((5, 190))}, "gate_proj.bias: has not the shape [5, 96]"),
+    ({"model.layers.1.self_attn.sinks": None}, "self_attn.sinks.weight: is not in the file"),
+    ({"lm_head.weight": np.zeros((297, 64), np.uint8)}, "lm_head.weight: is of U8"),
+]
+
+
+def write_damaged(path, changed):
+    m, tensors = make_model.tiny("gpt_oss", TEXT), make_model.oss_tensors
+    make_model.oss_tensors = lambda *args: [(n, w) for n, w in (dict(tensors(*args)) | changed).items() if w is not None]
+    make_model.write_folder(path, m, "mxfp4")
+    make_model.oss_tensors = tensors
+    return path
 
 
 def run(program, model, *options, prompt=PROMPT):
@@ -113,7 +156,8 @@ def main(program, _, scratch):
     counts, faults, bases = {True: 0, False: 0}, [], {}
     at = lambda *parts: os.path.join(scratch, "-".join(map(str, parts)))
     for family in make_model.FAMILIES:
-        forms = [(True, "f32"), (True, "int8")] + [(False, form) for form in ("f32", "q8_0", "q4_0") if make_model.gguf_family(make_model.FAMILIES[family])]
+        more = [(True, "mxfp4"), (False, "mxfp4")] if family == "gpt_oss" else []
+        forms = [(True, "f32"), (True, "int8")] + more + [(False, form) for form in ("f32", "q8_0", "q4_0") if make_model.gguf_family(make_model.FAMILIES[family])]
         for folder, form in forms:
             path = write(at(family, form) + ("" if folder else ".gguf"), family, {}, folder, form)
             faults.append((f"{family} in {form}", computed(program, path, None) or computed(program, path, None, SHORT)))
@@ -125,6 +169,9 @@ def main(program, _, scratch):
             path = write(at("variant", folder, i) + ("" if folder else ".gguf"), family, settings, folder)
             faults.append((f"{family}, {name}", computed(program, path, bases[family, folder]) if why is None else refused(program, path, why)))
             counts[why is None] += 1
+    for i, (changed, why) in enumerate(DAMAGED):
+        faults.append((f"gpt_oss, {', '.join(changed)}", refused(program, write_damaged(at("damaged", i), changed), why)))
+        counts[False] += 1
     faults = [f for f in faults if f[1]]
     for name, wrong in faults:
         print(f"{name}: {wrong}")

@@ -66,7 +66,8 @@ def numbers(words, of):
 def byte_cases(scratch):
     """(name, model, texts, expected lines)"""
     as_llama3 = ["123 4"] + AS_GPT4[1:3] + ["xyz"] + AS_GPT4[4:]
-    for pre, words, first in (("gpt-2", GPT2, ""), ("qwen2", AS_GPT4, ""), ("smollm", ["1 2 3 4"] + GPT2[1:], ""), ("llama-bpe", as_llama3, "<|end|> ")):
+    for pre, words, first in (("gpt-2", GPT2, ""), ("qwen2", AS_GPT4, ""), ("smollm", ["1 2 3 4"] + GPT2[1:], ""), ("gpt-4o", ["123 4"] + AS_GPT4[1:], ""),
+                              ("llama-bpe", as_llama3, "<|end|> ")):
         path = os.path.join(scratch, pre + ".gguf")
         types = [3 if t == "<|end|>" else 1 for t in BYTE_TOKENS]
         gguf(path, model="gpt2", pre=pre, tokens=BYTE_TOKENS, merges=MERGES, token_type=types, bos_token_id=BYTES["<|end|>"])
