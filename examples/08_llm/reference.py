@@ -237,7 +237,7 @@ def read_gguf(path):
     if "rope_factors_long.weight" in factors:
         m.config["rope_parameters"] |= dict(rope_type="longrope", attention_factor=keys.get(keys["general.architecture"] + ".rope.scaling.attn_factor", 1.0),
                                             **{f"{what}_factor": factors[f"rope_factors_{what}.weight"] for what in ("short", "long")})
-    m.tokens, m.merges = keys["tokenizer.ggml.tokens"], [tuple(p.split(" ")) for p in keys["tokenizer.ggml.merges"]]
+    m.tokens, m.merges = keys["tokenizer.ggml.tokens"], [tuple(p.split(" ")) for p in keys.get("tokenizer.ggml.merges", [])]
     m.interleaved = keys["general.architecture"] == "llama"
     return m
 
