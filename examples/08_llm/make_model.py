@@ -329,6 +329,8 @@ def write_gguf(path, m, form):
             "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2", "tokenizer.ggml.tokens": m.tokens,
             "tokenizer.ggml.token_type": [3 if t == END else 1 for t in m.tokens],
             "tokenizer.ggml.merges": [" ".join(p) for p in m.merges], "tokenizer.ggml.eos_token_id": m.tokens.index(END)}
+    if reference.turned(g) < reference.head_size(g):
+        keys[f"{family}.rope.dimension_count"] = reference.turned(g)
     if reference.kind(g) == "longrope":
         keys |= {f"{family}.rope.scaling.attn_factor": reference.amplitude(g), f"{family}.rope.scaling.original_context_length": reference.original(g)}
     if reference.kind(g) == "yarn":
