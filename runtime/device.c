@@ -170,13 +170,15 @@ static tile_status open_here(const char *name, const tile_device_options *option
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     const char *spec;
     tile_status status = TILE_OK;
-    bool sync = false, prints = false;
+    bool sync = false, prints = false, stops = false; /* stops: driver_cpu.c */
     pthread_once(&once, watch_defaults);
     const tl_driver *driver = find_driver(name, &spec, &status);
     if (driver)
         status = read_switch("TILE_SYNC", &sync);
     if (status == TILE_OK)
         status = read_switch("TILE_PRINT", &prints);
+    if (status == TILE_OK)
+        status = read_switch("TILE_BREAK", &stops);
     if (status != TILE_OK)
         return status;
     tile_device *d = calloc(1, sizeof *d);

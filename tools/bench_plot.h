@@ -17,7 +17,8 @@ typedef struct BenchLimits {
 
 /* The least time that the limits allow. 0: there are none. */
 double bench_least(const BenchPoint *p, const BenchLimits *l);
-/* Speed against size and, with flops, the roofline: one SVG without references to anything. */
-void bench_plot(FILE *f, const char *title, const BenchPoint *points, size_t n,
+/* Speed against size and, with flops, the roofline below: one SVG without references to anything,
+ * as wide as there is room, dark where the reader's pages are. `legend` says what red lines are. */
+void bench_plot(FILE *f, const char *title, const char *legend, const BenchPoint *points, size_t n,
                 const BenchLimits *limits);
 #endif

@@ -4,7 +4,9 @@
  * A sample is a series of launches that together take at least 0.2 ms; the time of one launch is
  * that divided by their number. Samples are taken for --seconds; the median counts. Inputs stay in
  * place, so small ones are in the caches. The limits are measured in the same run: a copy of 64
- * MiB, and, if operations are counted, a product of f32 matrices of 1024. */
+ * MiB, and, if operations are counted, a product of matrices of the type of the kernel's own, large
+ * enough for all processors, and short, as a long one finds no quiet moment. Where a kernel is
+ * faster than they allow, they were measured under load: then again. */
 #define TILE_UNSTABLE
 #include <math.h>
 #include <stdlib.h>
@@ -18,21 +20,30 @@
 #include "tools/sizes.h"
 #include "tools/tuned.h"
 
+/* A format of the type of matrices and of that of their sums. */
 static const char LIMITS[] =
     "kernel copy(const f32 x[N], f32 y[N])\n"
     "    grid(cdiv(N, 4096))\n"
     "{\n"
     "    y[pid(0) * 4096 +: 4096] = x[pid(0) * 4096 +: 4096];\n"
     "}\n"
-    "kernel product(const f32 A[M, K], const f32 B[K, N], f32 C[M, N])\n"
+    "kernel product(const T A[M, K], const T B[K, N], S C[M, N],\n"
+    "               const type T = %s, const type S = %s)\n"
     "    grid(cdiv(M, 128), cdiv(N, 64))\n"
     "{\n"
-    "    tile<f32, 128, 64> sum = 0;\n"
+    "    tile<S, 128, 64> sum = 0;\n"
     "    for (int k : range(0, K, 32)) pipeline\n"
     "        sum = dot(A[pid(0) * 128 +: 128, k +: 32], B[k +: 32, pid(1) * 64 +: 64], sum);\n"
     "    C[pid(0) * 128 +: 128, pid(1) * 64 +: 64] = sum;\n"
     "}\n";
-enum { COPIED = 1 << 24, PRODUCT = 1024 };
+enum { COPIED = 1 << 24, SMALLEST = 256, LARGEST = 4096, MOST_TRIES = 4 };
+
+/* Types of matrices whose products have a roof of their own, and of their sums. */
+static const struct {
+    tile_dtype type, sum;
+} ROOFS[] = {{TILE_F32, TILE_F32}, {TILE_F16, TILE_F32}, {TILE_BF16, TILE_F32},
+             {TILE_F64, TILE_F64}, {TILE_I8, TILE_I32}};
+enum { NROOFS = sizeof ROOFS / sizeof *ROOFS };
 
 enum { SAMPLES = 1000, LEAST_SAMPLES = 5 };
 static const double SAMPLE_SECONDS = 2e-4;
@@ -43,6 +54,9 @@ typedef struct Bench {
     tile_device_info info;
     double seconds; /* for each size */
     BenchLimits limits;
+    int roof;               /* of ROOFS */
+    tile_module *of_limits; /* NULL: nothing is measured for them */
+    int tries;
     BenchPoint *points;
     size_t npoints;
 } Bench;
@@ -136,25 +150,44 @@ static tile_status run_limit(const Bench *b, tile_module *module, Limit *l, Benc
     return status;
 }
 
-static tile_status measure_limits(Bench *b, tile_module *module)
+/* The product's size: four of its programs, of 128 x 64 elements, for each processor. */
+static int64_t size_of_product(const Bench *b)
+{
+    int64_t n = SMALLEST;
+    while (n < LARGEST && n * n < INT64_C(4) * 128 * 64 * b->info.processors)
+        n *= 2;
+    return n;
+}
+
+/* Again, the greatest speeds count. */
+static tile_status measure_limits(Bench *b)
 {
     BenchPoint p;
-    const uint64_t square = (uint64_t)PRODUCT * PRODUCT * 4;
+    const tile_dtype type = ROOFS[b->roof].type, sum = ROOFS[b->roof].sum;
+    const int64_t n = size_of_product(b);
+    const uint64_t square = (uint64_t)(n * n);
     Limit copy = {
         "copy",
         {(uint64_t)COPIED * 4, (uint64_t)COPIED * 4},
         {tile_view_typed(TILE_F32, NULL, COPIED), tile_view_typed(TILE_F32, NULL, COPIED)},
         2,
         {NULL}};
-    tile_arg matrix = tile_view_typed(TILE_F32, NULL, PRODUCT, PRODUCT);
-    Limit product = {"product", {square, square, square}, {matrix, matrix, matrix}, 3, {NULL}};
-    tile_status status = run_limit(b, module, &copy, &p);
+    tile_arg factor = tile_view_typed(type, NULL, n, n);
+    uint64_t bytes = square * (uint64_t)tile_dtype_bits(type) / 8;
+    Limit product = {"product",
+                     {bytes, bytes, square * (uint64_t)tile_dtype_bits(sum) / 8},
+                     {factor, factor, tile_view_typed(sum, NULL, n, n)},
+                     3,
+                     {NULL}};
+    tile_status status = run_limit(b, b->of_limits, &copy, &p);
     if (status == TILE_OK)
-        b->limits.bytes_per_second = 8.0 * COPIED / p.best;
+        b->limits.bytes_per_second = fmax(b->limits.bytes_per_second, 8.0 * COPIED / p.best);
     if (status == TILE_OK && b->o->flops)
-        status = run_limit(b, module, &product, &p);
+        status = run_limit(b, b->of_limits, &product, &p);
     if (status == TILE_OK && b->o->flops)
-        b->limits.flops_per_second = 2.0 * PRODUCT * PRODUCT * PRODUCT / p.best;
+        b->limits.flops_per_second =
+            fmax(b->limits.flops_per_second, 2.0 * (double)(n * n) * (double)n / p.best);
+    b->tries++;
     return status;
 }
 
@@ -165,9 +198,20 @@ static bool is_for_speed(const Bench *b)
     return !name || (strncmp(name, "ref", 3) != 0 && strncmp(name, "emu", 3) != 0);
 }
 
+/* That of the first array that is read and has such a type; f32 where none has. */
+static int roof_of(const RunArgs *args)
+{
+    for (size_t i = 0; i < args->len; i++)
+        for (int k = 0; k < NROOFS; k++)
+            if (args->data[i].param.is_const && args->data[i].param.kind != TILE_ARG_SCALAR &&
+                args->data[i].param.dtype == ROOFS[k].type)
+                return k;
+    return 0;
+}
+
 static int find_limits(Bench *b)
 {
-    tile_module *module = NULL;
+    char source[1024];
     tilec_output *output = NULL;
     const tilec_options o = {.struct_size = sizeof o,
                              .target = tilec_device_target(b->info.target),
@@ -175,31 +219,49 @@ static int find_limits(Bench *b)
     size_t size;
     if (!is_for_speed(b))
         return EXIT_FINE;
+    int length = snprintf(source, sizeof source, LIMITS, tile_dtype_name(ROOFS[b->roof].type),
+                          tile_dtype_name(ROOFS[b->roof].sum));
     tilec_status compiled =
-        tilec_compile_source("limits.tile", LIMITS, sizeof LIMITS - 1, &o, &output);
+        tilec_compile_source("limits.tile", source, (size_t)length, &o, &output);
     int status = report_compile(compiled, output);
     const void *image = tilec_output_data(output, &size);
     if (status == EXIT_FINE &&
-        (tile_module_load_image(b->device, image, size, &module) != TILE_OK ||
-         measure_limits(b, module) != TILE_OK))
+        (tile_module_load_image(b->device, image, size, &b->of_limits) != TILE_OK ||
+         measure_limits(b) != TILE_OK))
         status = run_error();
-    tile_module_free(module);
     tilec_output_free(output);
     return status;
 }
 
+static void say_limits(const Bench *b)
+{
+    if (b->limits.bytes_per_second <= 0 || b->o->json)
+        return;
+    printf("%s: copy %s GB/s", b->info.name, TL_NUMBER("%.1f", b->limits.bytes_per_second * 1e-9));
+    if (b->o->flops)
+        printf(", product of %s %s GFLOP/s", tile_dtype_name(ROOFS[b->roof].type),
+               TL_NUMBER("%.1f", b->limits.flops_per_second * 1e-9));
+    putchar('\n');
+}
+
 /* Before the first measurement, when all arguments are known to be right. */
-static int limits_once(Bench *b)
+static int limits_once(Bench *b, const RunArgs *args)
 {
     if (b->npoints)
         return EXIT_FINE;
+    b->roof = roof_of(args);
     int status = find_limits(b);
-    if (status != EXIT_FINE || b->limits.bytes_per_second <= 0 || b->o->json)
-        return status;
-    printf("%s: copy %s GB/s", b->info.name, TL_NUMBER("%.1f", b->limits.bytes_per_second * 1e-9));
-    if (b->o->flops)
-        printf(", product of f32 %s GFLOP/s", TL_NUMBER("%.1f", b->limits.flops_per_second * 1e-9));
-    putchar('\n');
+    if (status == EXIT_FINE)
+        say_limits(b);
+    return status;
+}
+
+/* A kernel that is faster than its limits: they were measured while others used the machine. */
+static int raise_limits(Bench *b, const BenchPoint *p)
+{
+    while (b->of_limits && b->tries < MOST_TRIES && bench_least(p, &b->limits) > p->seconds)
+        if (measure_limits(b) != TILE_OK)
+            return run_error();
     return EXIT_FINE;
 }
 
@@ -263,7 +325,7 @@ static int measure_image(Bench *b, const Options *with, const char *sizes, tilec
     if (status == EXIT_FINE)
         status = count(b, &args, sizes, p);
     if (status == EXIT_FINE)
-        status = limits_once(b);
+        status = limits_once(b, &args);
     if (status == EXIT_FINE &&
         measure(b->device, kernel, launch, args.nparams, b->seconds, p) != TILE_OK)
         status = run_error();
@@ -310,6 +372,8 @@ static int bench_sizes(const Options *with, const char *sizes, void *user)
     if (status == EXIT_FINE)
         status = measure_image(b, with, sizes, output, p);
     tilec_output_free(output);
+    if (status == EXIT_FINE)
+        status = raise_limits(b, p);
     if (status == EXIT_FINE) {
         b->npoints++;
         say(b, p);
@@ -321,14 +385,17 @@ static int bench_sizes(const Options *with, const char *sizes, void *user)
 
 static int write_plot(const Bench *b)
 {
-    char *text = NULL, title[512];
+    char *text = NULL, title[512], legend[80];
     size_t size = 0;
     FILE *f = open_memstream(&text, &size);
-    snprintf(title, sizeof title, "%s%s%s on %s; red: what a copy and a product of f32 allow",
-             b->o->input, b->o->compile.kernel ? ", " : "",
+    snprintf(title, sizeof title, "%s%s%s on %s", b->o->input, b->o->compile.kernel ? ", " : "",
              b->o->compile.kernel ? b->o->compile.kernel : "", b->info.name);
+    snprintf(legend, sizeof legend, "red: what a copy%s%s", b->o->flops ? " and a product of " : "",
+             b->o->flops ? tile_dtype_name(ROOFS[b->roof].type) : "");
+    snprintf(legend + strlen(legend), sizeof legend - strlen(legend), " allow%s",
+             b->o->flops ? "" : "s");
     if (f)
-        bench_plot(f, title, b->points, b->npoints, &b->limits);
+        bench_plot(f, title, legend, b->points, b->npoints, &b->limits);
     if (!f || fclose(f) != 0) {
         free(text);
         return out_of_memory();
@@ -372,6 +439,7 @@ int command_bench(const Options *o)
     if (status == EXIT_FINE && o->svg)
         status = write_plot(&b);
     free(b.points);
+    tile_module_free(b.of_limits);
     tile_device_close(b.device);
     return status;
 }

@@ -91,6 +91,8 @@ static void put_environment(void)
         {"TILE_SYNC", "1: each launch synchronises"},
         {"TILE_PRINT", "1: what kernels print goes to standard error where a program has no "
                        "callbacks"},
+        {"TILE_BREAK", "1: a check that fails in a kernel on the CPU stops the program there, for "
+                       "a debugger"},
         {"TILE_PERF", "map: the names of kernels go to /tmp/perf-PID.map, for perf; dump: "
                       "their code and lines go to /tmp/jit-PID.dump"},
         {"TILE_EMU_SCHEDULE", "the order of threads on an emulated GPU"},

@@ -150,6 +150,9 @@ static bool check_config(Checkpoint *c)
     if (g->heads % g->kv_heads)
         return checkpoint_fail(c, "%d heads share %d heads of keys", g->heads, g->kv_heads);
     if (g->head_size % 2) return checkpoint_fail(c, "the head size %d is odd", g->head_size);
+    if (g->turned < 2 || g->turned % 2 || g->turned > g->head_size)
+        return checkpoint_fail(c, "%d elements of a head's %d turn: they have to be pairs",
+                               g->turned, g->head_size);
     if (!(g->rope.base > 0) || !(g->norm_eps >= 0) || !(g->attention_scale >= 0))
         return checkpoint_fail(c, "the base %g of positions, the epsilon %g of norms or the scale "
                                "%g of attention is out of range", g->rope.base, g->norm_eps,
@@ -203,6 +206,8 @@ static void complete(Config *g, const Words *words, bool gguf)
     if (!g->kv_heads) g->kv_heads = g->heads;
     if (!g->head_size) g->head_size = a->head_size;
     if (!g->head_size && g->heads > 0) g->head_size = g->width / g->heads;
+    if (!g->turned && g->turned_share >= 0 && g->turned_share <= 1)
+        g->turned = g->turned_share > 0 ? (int)(g->head_size * g->turned_share) : g->head_size;
     if (!g->vocabulary) g->vocabulary = words_count(words);
     if (g->window < 0) g->window = a->window[gguf];
     if (a->features & UNUSED_WINDOW || g->sight == EVERYTHING) g->window = 0;
@@ -230,7 +235,7 @@ static bool read_factor(Checkpoint *c, const char *name, float *factor)
 {
     const Tensor *t = checkpoint_find(c, name);
     if (!t) return true;
-    bool good = t->format == F32 && t->rank == 1 && t->shape[0] == c->config.head_size / 2;
+    bool good = t->format == F32 && t->rank == 1 && t->shape[0] == c->config.turned / 2;
     if (good) memcpy(factor, t->data, t->bytes);
     for (int64_t i = 0; good && i < t->shape[0]; i++) good = factor[i] > 0;
     return good || checkpoint_fail(c, "%s is not F32, a positive number for each pair of a head",

@@ -76,9 +76,12 @@ typedef struct Config {
     double norm_eps, attention_scale;
     double query_scalar;      /* in place of the head size, whose root scales; 0: not said */
     double attention_cap, logit_cap; /* scores and logits stay below; 0: none; -1: not said */
+    int turned;               /* so many elements of a head turn, the first; 0: not said */
+    double turned_share;      /* the same as a share of all */
     double gate_limit, gate_slope; /* of CLAMPED; 0: not said */
     double local_base;        /* of positions in layers with a window; 0: as everywhere */
     Rope rope;
+    double rope_size;         /* what turns is multiplied by it */
     float rope_factor[MOST_PAIRS]; /* angles of pair i are divided by it */
     float far_factor[MOST_PAIRS];  /* in place of it in texts longer than far_from */
     int far_from;                  /* 0: there are no others */

@@ -97,6 +97,12 @@ static const Setting settings[] = {
     HARMLESS_OF(OF_EXPERTS, "router_aux_loss_coef"),
     HARMLESS_OF(OF_EXPERTS, "router_jitter_noise"),
     HARMLESS_OF(OF(PHI3), "auto_map.*"), /* the same in Python */
+    SETTING_OF(OF(PHI3), "partial_rotary_factor", REAL, turned_share),
+    SETTING_OF(OF(PHI3), "rope_scaling.partial_rotary_factor", REAL, turned_share),
+    SETTING_OF(OF(PHI3), "rope_parameters.partial_rotary_factor", REAL, turned_share),
+    MUST_BE_OF(OF(PHI3), "full_attn_mod", "1"),
+    MUST_BE_OF(OF(PHI3), "interpolate_factor", "1"),
+    MUST_BE_OF(OF(PHI3), "lm_head_bias", "false"),
     HARMLESS_OF(OF(PHI3), "embd_pdrop"),
     HARMLESS_OF(OF(PHI3), "resid_pdrop"),
     SETTING("num_hidden_layers", SIZE, layers),

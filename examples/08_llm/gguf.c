@@ -175,6 +175,7 @@ static const Setting settings[] = {
     SETTING("llama.attention.head_count_kv", SIZE, kv_heads),
     SETTING("llama.attention.key_length", SIZE, head_size),
     SETTING("llama.attention.value_length", SIZE, head_size),
+    SETTING_OF(OF(PHI3), "llama.rope.dimension_count", SIZE, turned),
     SETTING("llama.rope.dimension_count", SIZE, head_size), /* all of a head turns */
     SETTING("llama.context_length", SIZE, context),
     SETTING("llama.vocab_size", SIZE, vocabulary),

@@ -256,7 +256,7 @@ def pack_key(name, value):
         return (8, pack_text(v)) if isinstance(v, str) else (6, struct.pack("<f", v)) if isinstance(v, float) else (4, struct.pack("<I", v))
 
     if isinstance(value, list):
-        packed = [bare(v) if isinstance(v, str) else (5, struct.pack("<i", v)) for v in value]
+        packed = [(5, struct.pack("<i", v)) if isinstance(v, int) else bare(v) for v in value]
         return pack_text(name) + struct.pack("<IIQ", 9, packed[0][0], len(value)) + b"".join(p for _, p in packed)
     kind, packed = bare(value)
     return pack_text(name) + struct.pack("<I", kind) + packed
@@ -311,6 +311,17 @@ def gguf_family(g):
     return {**{v: k for k, v in reference.MODEL_TYPE.items()}, "mixtral": "llama"}.get(g["model_type"], g["model_type"])
 
 
+def write_packed(path, keys, tensors):
+    """A file in GGUF: keys, and (name, shape, number of the type, bytes) of tensors."""
+    head, data = b"", b""
+    for name, shape, code, raw in tensors:
+        head += pack_text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape[::-1], code, len(data))
+        data += raw + b"\0" * (-len(raw) % 32)
+    start = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(keys)) + b"".join(pack_key(*k) for k in keys.items()) + head
+    with open(path, "wb") as f:
+        f.write(start + b"\0" * (-len(start) % 32) + data)
+
+
 def write_gguf(path, m, form):
     g, family = m.config, gguf_family(m.config)
     keys = {"general.architecture": family, "general.name": os.path.basename(path), **{f"{family}.{n}": g[k] for k, n in GGUF_NAMES.items() if g.get(k) is not None},
@@ -318,6 +329,8 @@ def write_gguf(path, m, form):
             "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2", "tokenizer.ggml.tokens": m.tokens,
             "tokenizer.ggml.token_type": [3 if t == END else 1 for t in m.tokens],
             "tokenizer.ggml.merges": [" ".join(p) for p in m.merges], "tokenizer.ggml.eos_token_id": m.tokens.index(END)}
+    if reference.turned(g) < reference.head_size(g):
+        keys[f"{family}.rope.dimension_count"] = reference.turned(g)
     if reference.kind(g) == "longrope":
         keys |= {f"{family}.rope.scaling.attn_factor": reference.amplitude(g), f"{family}.rope.scaling.original_context_length": reference.original(g)}
     if reference.kind(g) == "yarn":
@@ -325,14 +338,7 @@ def write_gguf(path, m, form):
                  f"{family}.rope.scaling.original_context_length": reference.original(g)}
     if reference.kind(g) == "linear":
         keys |= {f"{family}.rope.scaling.type": "linear", f"{family}.rope.scaling.factor": reference.rope(g)["factor"]}
-    head, data = b"", b""
-    tensors = list(gguf_tensors(m, form))
-    for name, shape, code, raw in tensors:
-        head += pack_text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape[::-1], code, len(data))
-        data += raw + b"\0" * (-len(raw) % 32)
-    start = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(keys)) + b"".join(pack_key(*k) for k in keys.items()) + head
-    with open(path, "wb") as f:
-        f.write(start + b"\0" * (-len(start) % 32) + data)
+    write_packed(path, keys, list(gguf_tensors(m, form)))
 
 
 def tiny(name, text, **more):

@@ -212,7 +212,8 @@ static bool get_kernels(Model *m)
     tile_const row[] = {{"BN", g->width, 0}, {0}};
     tile_const norm_heads[] = {{"T", 0, "f32"}, {"BN", g->head_size, 0}, {"W", 0, "f32"}, {0}};
     tile_const rope[] = {
-        {"T", 0, "f32"}, {"D", g->head_size, 0}, {"INTERLEAVED", g->interleaved, 0}, {0}};
+        {"T", 0, "f32"}, {"D", g->head_size, 0}, {"I", g->turned / 2, 0},
+        {"INTERLEAVED", g->interleaved, 0}, {0}};
     tile_const sized[] = {{"T", 0, "f32"}, {"D", g->head_size, 0}, {0}};
     tile_const merge[] = {{"O_", 0, "f32"}, {"D", g->head_size, 0},
                           {"SINKS", has_feature(m, HEAD_SINKS), 0}, {"BS", PARTS, 0}, {0}};
@@ -273,15 +274,20 @@ static bool allocate(Model *m)
 
 static tile_arg no_rows(void) { return tile_f32_view(NULL, 0, 0); }
 
-static bool fill_tables(Model *m, int cosine, int sine, const float *factor, double base)
+static bool fill_tables(Model *m, int cosine, int sine, const float *factor, double base,
+                        double size)
 {
-    tile_kernel *k;
-    int i = m->config.head_size / 2;
+    tile_kernel *k, *scale;
+    int i = m->config.turned / 2;
     tile_buffer *const *a = m->array;
     return get(m, LAYERS, "rope_tables", (tile_const[]){{"SCALED", 1, 0}, {0}}, &k) &&
            !tile_buffer_upload(a[FACTOR], 0, factor, 4 * (uint64_t)i, NULL) &&
            LAUNCH(k, tile_f32_view(a[cosine], m->length, i), tile_f32_view(a[sine], m->length, i),
                   tile_f32_view(a[FACTOR], i), tile_f32((float)base)) &&
+           (size == 1 ||
+            (get(m, OWN, "scale", NULL, &scale) &&
+             LAUNCH(scale, tile_f32_view(a[cosine], m->length * i), tile_f32((float)size)) &&
+             LAUNCH(scale, tile_f32_view(a[sine], m->length * i), tile_f32((float)size)))) &&
            !tile_stream_synchronize(NULL);
 }
 
@@ -293,9 +299,10 @@ static bool tables(Model *m)
     float ones[MOST_PAIRS];
     bool far = g->far_from && m->length > g->far_from;
     for (int i = 0; i < MOST_PAIRS; i++) ones[i] = 1;
-    return fill_tables(m, COSINE, SINE, far ? g->far_factor : g->rope_factor, g->rope.base) &&
+    return fill_tables(m, COSINE, SINE, far ? g->far_factor : g->rope_factor, g->rope.base,
+                       g->rope_size) &&
            (!(g->local_base > 0) ||
-            fill_tables(m, LOCAL_COSINE, LOCAL_SINE, ones, g->local_base));
+            fill_tables(m, LOCAL_COSINE, LOCAL_SINE, ones, g->local_base, 1));
 }
 
 /* The weights as the kernels take them, with their scales, if they have any. */
@@ -339,13 +346,13 @@ static bool normalise(Model *m, const Matrix *w, int rows, int x, int y)
 
 static bool rotate(Model *m, int layer, int rows, int x, int heads)
 {
-    int d = m->config.head_size;
+    int d = m->config.head_size, pairs = m->config.turned / 2;
     bool local = m->config.local_base > 0 && has_window(m, layer);
     int cosine = local ? LOCAL_COSINE : COSINE, sine = local ? LOCAL_SINE : SINE;
     tile_buffer *const *a = m->array;
     tile_arg v = tile_f32_view(a[x], rows, heads, d);
     return LAUNCH(m->rope, v, tile_i32_view(a[PLACE], rows),
-               tile_f32_view(a[cosine], m->length, d / 2), tile_f32_view(a[sine], m->length, d / 2),
+               tile_f32_view(a[cosine], m->length, pairs), tile_f32_view(a[sine], m->length, pairs),
                v);
 }
 

@@ -62,14 +62,14 @@ static double between(double x, double low, double high)
 static double share_llama3(const Config *g, int i)
 {
     const Rope *r = &g->rope;
-    double turns = r->original * pow(r->base, -2.0 * i / g->head_size) / (2 * pi);
+    double turns = r->original * pow(r->base, -2.0 * i / g->turned) / (2 * pi);
     return between((turns - r->low) / (r->high - r->low), 0, 1);
 }
 
 /* The pair that turns so many times in a text of the original length. */
 static double pair_that_turns(const Config *g, double times)
 {
-    return g->head_size * log(g->rope.original / (times * 2 * pi)) / (2 * log(g->rope.base));
+    return g->turned * log(g->rope.original / (times * 2 * pi)) / (2 * log(g->rope.base));
 }
 
 /* YaRN (Peng et al. 2023): a ramp from the pair that turns `fast` times to the one of `slow`. */
@@ -80,7 +80,7 @@ static double share_yarn(const Config *g, int i)
     double high = pair_that_turns(g, r->slow ? r->slow : 1);
     if (r->truncate) low = floor(low), high = ceil(high);
     low = low < 0 ? 0 : low;
-    high = high > g->head_size - 1 ? g->head_size - 1 : high;
+    high = high > g->turned - 1 ? g->turned - 1 : high;
     return 1 - between((i - low) / (high == low ? 0.001 : high - low), 0, 1);
 }
 
@@ -101,7 +101,7 @@ static bool take_long_factors(Checkpoint *c)
 {
     Config *g = &c->config;
     const Rope *r = &g->rope;
-    int pairs = g->head_size / 2;
+    int pairs = g->turned / 2;
     if (g->far_from) return true; /* by tensors */
     if (r->kind != LONGROPE)
         return !(r->near.count || r->far.count) ||
@@ -136,7 +136,7 @@ bool positions_scale(Checkpoint *c)
     if (!r->kind) r->kind = c->gguf && r->factor ? LINEAR : UNSCALED;
     if (c->gguf && r->kind == LINEAR && !r->factor) r->factor = 1;
     if (!check(c) || !take_long_factors(c)) return false;
-    for (int i = 0; i < g->head_size / 2; i++) {
+    for (int i = 0; i < g->turned / 2; i++) {
         double stay = r->kind == LLAMA3 ? share_llama3(g, i) : r->kind == YARN ? share_yarn(g, i)
                       : r->kind == LINEAR ? 0 : 1;
         double slower = stay == 1 ? 1 : 1 / ((1 - stay) / r->factor + stay);
@@ -145,6 +145,6 @@ bool positions_scale(Checkpoint *c)
     double size = r->kind == YARN ? size_yarn(r) : r->kind == LONGROPE ? size_long(g, c->gguf)
                                                               : 1;
     if (!g->attention_scale) g->attention_scale = 1 / sqrt(g->head_size);
-    g->attention_scale *= size * size; /* of queries and keys */
+    g->rope_size = size;
     return true;
 }

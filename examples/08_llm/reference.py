@@ -237,7 +237,7 @@ def read_gguf(path):
     if "rope_factors_long.weight" in factors:
         m.config["rope_parameters"] |= dict(rope_type="longrope", attention_factor=keys.get(keys["general.architecture"] + ".rope.scaling.attn_factor", 1.0),
                                             **{f"{what}_factor": factors[f"rope_factors_{what}.weight"] for what in ("short", "long")})
-    m.tokens, m.merges = keys["tokenizer.ggml.tokens"], [tuple(p.split(" ")) for p in keys["tokenizer.ggml.merges"]]
+    m.tokens, m.merges = keys["tokenizer.ggml.tokens"], [tuple(p.split(" ")) for p in keys.get("tokenizer.ggml.merges", [])]
     m.interleaved = keys["general.architecture"] == "llama"
     return m
 
@@ -252,6 +252,8 @@ def gguf_config(keys):
                     num_key_value_heads=get("attention.head_count_kv"), head_dim=get("attention.key_length"), max_position_embeddings=get("context_length"),
                     rope_parameters={k: v for k, v in scaling.items() if v is not None}, rms_norm_eps=get("attention.layer_norm_rms_epsilon"),
                     sliding_window=get("attention.sliding_window"), attention_scale=get("attention.scale"), model_type=MODEL_TYPE.get(family, family))
+    if family == "phi3" and get("rope.dimension_count"):
+        g["partial_rotary_factor"] = get("rope.dimension_count") / head_size(g)
     if get("expert_count"):
         g |= dict(num_experts=get("expert_count"), num_experts_per_tok=get("expert_used_count"), norm_topk_prob=True,
                   model_type="mixtral" if family == "llama" else g["model_type"])
@@ -328,9 +330,14 @@ def original(g):
     return rope(g).get("original_max_position_embeddings") or g.get("original_max_position_embeddings") or g["max_position_embeddings"]
 
 
+def turned(g):
+    """So many elements of a head turn, the first."""
+    return int(head_size(g) * (rope(g).get("partial_rotary_factor") or g.get("partial_rotary_factor") or 1))
+
+
 def slowness(g, length=0):
     """What divides the angle of each pair of a head, that long texts can be told from short ones; in texts of that length."""
-    s, d = rope(g), head_size(g)
+    s, d = rope(g), turned(g)
     i, long = np.arange(d // 2), original(g)
     if kind(g) in ("longrope", "su"):
         return np.array(s["long_factor" if length > long else "short_factor"], float)
@@ -351,7 +358,7 @@ def slowness(g, length=0):
 
 
 def amplitude(g):
-    """What YaRN and LongRoPE multiply queries and keys by."""
+    """What YaRN and LongRoPE multiply what turns of queries and keys by."""
     s = rope(g)
     if kind(g) in ("longrope", "su"):
         factor = s.get("factor") or g["max_position_embeddings"] / original(g)
@@ -364,14 +371,14 @@ def amplitude(g):
     return grow(s["mscale"]) / grow(s["mscale_all_dim"]) if s.get("mscale") and s.get("mscale_all_dim") else grow(1)
 
 
-def rotate(x, base, factor, interleaved):
-    """x [N, H, D], row n at place n."""
-    n, _, d = x.shape
+def rotate(x, base, factor, size, interleaved, d):
+    """x [N, H, D], row n at place n; the first d elements turn, and grow by `size`."""
+    n, still, x = len(x), x[..., d:], x[..., :d]
     angle = np.arange(n)[:, None, None] * base ** (-np.arange(d // 2) * 2 / d) / factor
-    cos, sin = np.cos(angle), np.sin(angle)
+    cos, sin = size * np.cos(angle), size * np.sin(angle)
     a, b = (x[..., ::2], x[..., 1::2]) if interleaved else (x[..., : d // 2], x[..., d // 2:])
     pair = a * cos - b * sin, a * sin + b * cos
-    return np.stack(pair, -1).reshape(x.shape) if interleaved else np.concatenate(pair, -1)
+    return np.concatenate([np.stack(pair, -1).reshape(x.shape) if interleaved else np.concatenate(pair, -1), still], -1)
 
 
 def cap_of(g, what):
@@ -408,10 +415,10 @@ def window(g, i):
 
 
 def turns(m, i, length=0):
-    """In texts of that length: the base and the factors of the positions in layer i: those of Gemma 3's windows are others."""
+    """In texts of that length: the base, the factors and the size of the positions in layer i: those of Gemma 3's windows are others."""
     g = m.config
     near = (g.get("rope_parameters") or {}).get("sliding_attention", {}).get("rope_theta") or g.get("rope_local_base_freq")
-    return (near, 1.0) if g.get("model_type") == "gemma3_text" and window(g, i) else (base(g), m.factor * slowness(g, length))
+    return (near, 1.0, 1.0) if g.get("model_type") == "gemma3_text" and window(g, i) else (base(g), m.factor * slowness(g, length), amplitude(g))
 
 
 def gelu_tanh(x):
@@ -486,7 +493,7 @@ def features(m, tokens):
         return x @ w(name).T + bias if nth is None else x @ w(name)[nth].T + bias[nth]
     x = m.weights["model.embed_tokens.weight"][tokens] * (g["hidden_size"] ** 0.5 if gemma else 1)
     act = ACTIVATION[g.get("hidden_activation", "gelu_pytorch_tanh") if gemma else g.get("hidden_act", "silu")]
-    scale = (g.get("attention_scale") or (g["query_pre_attn_scalar"] if gemma else head_size(g)) ** -0.5) * amplitude(g) ** 2
+    scale = (g.get("attention_scale") or (g["query_pre_attn_scalar"] if gemma else head_size(g)) ** -0.5)
     before = "pre_feedforward_layernorm" if gemma else "post_attention_layernorm"
     for i in range(g["num_hidden_layers"]):
         at = f"layers.{i}."
@@ -494,7 +501,7 @@ def features(m, tokens):
         q, k, v = (linear(h, at + f"self_attn.{n}_proj").reshape(len(x), -1, head_size(g)) for n in "qkv")
         if f"model.{at}self_attn.q_norm.weight" in m.weights:
             q, k = rms(q, at + "self_attn.q_norm"), rms(k, at + "self_attn.k_norm")
-        q, k = (rotate(t, *turns(m, i, len(x)), m.interleaved) for t in (q, k))
+        q, k = (rotate(t, *turns(m, i, len(x)), m.interleaved, turned(g)) for t in (q, k))
         sinks = weights.get(f"model.{at}self_attn.sinks.weight")
         seen = linear(attention(q, k, v, scale, window(g, i), cap_of(g, "attn_logit_softcapping"), sinks), at + "self_attn.o_proj")
         x = x + after(seen, at + "post_attention_layernorm")

@@ -75,6 +75,6 @@ typedef struct Settings {
 /* False: the value is refused, as c->error says. */
 bool setting_take(Settings *s, const char *name, Value value);
 
-/* Fills rope_factor and attention_scale by what is said of positions. */
+/* Fills rope_factor, rope_size and attention_scale by what is said of positions. */
 bool positions_scale(Checkpoint *c);
 #endif

@@ -334,13 +334,13 @@ def kernel(source: compiler.Path, name: str | None = None, /, *, device: Device 
 
 REMEMBERED = 256
 PLANS = 64                                        # of a kernel: kinds of arguments whose calls are quick
-IMPORT = re.compile(rb"\bimport\s*\"")            # of a file, whose changes would not be seen
+IMPORT = re.compile(rb"import\s*\"")              # of a file, whose changes would not be seen
 remembered: dict[tuple[Any, ...], Kernel] = {}
 
 
 def surroundings(source: compiler.Source) -> Iterator[Any]:
     """What else a kernel depends on: variables of the environment, the folder, results of tuning."""
-    yield from (item for item in os.environ.items() if item[0].startswith("TILE_"))
+    yield from ((name, os.environ[name]) for name in os.environ if name.startswith("TILE_"))
     if source.is_file:
         yield os.getcwd()
         try:

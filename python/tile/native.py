@@ -159,13 +159,16 @@ IS_SOURCE = os.path.exists(os.path.join(HERE, os.pardir, "build_wheel.py"))  # t
 
 
 def library_path() -> str:
-    """TILE_LIBRARY, else the library in this package (a wheel), else for the source tree that of its build or of an installed package,
+    """TILE_LIBRARY, a file or the folder that has it, else the library in this package (a wheel), else for the source tree that of its build or of an installed package,
     else what the system's loader finds (a .deb)."""
     places = [os.path.join(HERE, "lib")]
     if IS_SOURCE:
         places += [os.path.join(HERE, os.pardir, os.pardir, "build", "package"), *(os.path.join(folder, "tile", "lib") for folder in sys.path)]
     found = (path for path in (os.path.join(place, LIBRARY) for place in places) if os.path.exists(path))
-    return os.environ.get("TILE_LIBRARY") or next(found, LIBRARY)
+    named = os.environ.get("TILE_LIBRARY")
+    if named and os.path.isdir(named):
+        named = os.path.join(named, LIBRARY)
+    return named or next(found, LIBRARY)
 
 
 def load() -> ctypes.CDLL:
@@ -177,7 +180,7 @@ def load() -> ctypes.CDLL:
             function.restype, function.argtypes = result, parameters
     except (OSError, AttributeError) as e:
         source = f"; {HERE} is the source of the package, which has none before ./bootstrap build, and hides an installed one" if IS_SOURCE else ""
-        raise ImportError(f"the library of tile cannot be used: {e} (TILE_LIBRARY may name {LIBRARY} elsewhere{source})") from e
+        raise ImportError(f"the library of tile cannot be used: {e} (TILE_LIBRARY may name {LIBRARY} or its folder{source})") from e
     if library.tile_version() // 100 != 1:
         raise ImportError(f"{path} is version {library.tile_version()} of the library; this package is for 0.1")
     return library

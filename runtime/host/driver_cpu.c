@@ -11,6 +11,7 @@
 #include "runtime/runtime.h"
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -76,8 +77,11 @@ static void serve_fail(const tile_cpu_ctx *ctx, uint32_t kind, uint32_t file, ui
                        uint32_t col, const char *text)
 {
     const run *p = ctx->user;
+    const char *stop = secure_getenv("TILE_BREAK");
     tl_sink_fail(p->job->sink, p->job->launch, linear_of(ctx), (tl_fail_kind)kind,
                  tl_image_path(p->job->launch->image, file), line, col, text);
+    if (stop && strcmp(stop, "1") == 0)
+        raise(SIGTRAP); /* a debugger shows the kernel's line */
 }
 
 /* Is [at, at + bytes) inside the memory of argument a? Unknown sizes hold everything. */

@@ -6,6 +6,7 @@ import ast
 import gc
 import inspect
 import os
+import subprocess
 import sys
 import tempfile
 import threading
@@ -752,6 +753,15 @@ class Tuning(unittest.TestCase):
                                   (lambda: tile.tune(self.path, "add", (self.x, self.y, 2), device=tile.Device("emu:sm_80")), tile.ArgumentError, "emulator")):
             with self.assertRaisesRegex(kind, words):
                 call()
+
+
+class Library(unittest.TestCase):
+    def test_named_by_its_folder(self):
+        with tempfile.TemporaryDirectory() as empty:
+            for folder, said in ((os.path.dirname(tile.native.lib._name), "0.1.0"), (empty, "libtilec.so.0.1 or its folder")):
+                p = subprocess.run([sys.executable, "-c", "import tile; print(tile.__version__)"], env=os.environ | {"TILE_LIBRARY": folder}, capture_output=True,
+                                   text=True, check=False)
+                self.assertIn(said, p.stdout + p.stderr)
 
 
 class Types(unittest.TestCase):

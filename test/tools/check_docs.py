@@ -23,10 +23,10 @@ ENDINGS = "c h cc def re y md py sh test tir tile cmake in inc txt json"
 MADE = (".tile", ".tir", ".npy", ".json")
 # Files of other projects and of the system, files that a build makes, and hosts and headers in our examples.
 OUTSIDE = set("""stdio.h stdlib.h string.h stdint.h stddef.h pthread.h math.h elf.h cuda.h hip.h CallingConv.h cuda_occupancy.h
-    onnxruntime_c_api.h ggml-common.h ggml-quants.c CMakeLists.txt lit.py lit.cfg.py lit.site.cfg.py install_manifest.txt
+    onnxruntime_c_api.h ggml-common.h run.c ggml-quants.c CMakeLists.txt lit.py lit.cfg.py lit.site.cfg.py install_manifest.txt
     grammar.c grammar.h lexer.c stdlib_embed.c softmax.h rms_norm.h heat.h gemm.h saxpy.h add.h host.c ahead.c k.h""".split())
-# Words that look like files and are not: names of layouts.
-WORDS = {"mma.v2.c"}
+# Words that look like files and are not: names of layouts, of a project.
+WORDS = {"mma.v2.c", "llama2.c"}
 TOP = "frontend ir passes codegen runtime stdlib examples python test tools .ci .github".split()
 PLACE = re.compile(r"(?<![\w/.$%{}<-])((?:\.{1,2}/)*[\w*{},-]+(?:[/.][\w*{},-]+)*)(?![\w$])")
 

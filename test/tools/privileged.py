@@ -123,7 +123,7 @@ def set_user_id(p):
     os.chmod(p.program, 0o4755)
     mine = p.make("mine", 0o755, NOBODY)
     env = {"TILE_CACHE": mine, "XDG_CACHE_HOME": mine, "HOME": mine, "TMPDIR": mine, "PATH": mine, "TILE_COMPILER": mine, "TILE_PTXAS": mine,
-           "TILE_DEVICE": "no such device", "TILE_THREADS": "nonsense", "TILE_SYNC": "nonsense", "TILE_PRINT": "nonsense", "TILE_TUNE": "nonsense",
+           "TILE_DEVICE": "no such device", "TILE_THREADS": "nonsense", "TILE_SYNC": "nonsense", "TILE_PRINT": "nonsense", "TILE_BREAK": "nonsense", "TILE_TUNE": "nonsense",
            "TILE_CACHE_SIZE": "nonsense", "TILE_CACHE_BYTES": "nonsense", "TILE_AFFINITY": "nonsense", "LD_LIBRARY_PATH": ""}
     out = p.run(p.program, env=env, user=NOBODY, group=NOBODY, extra_groups=[])
     os.chmod(p.program, 0o755)

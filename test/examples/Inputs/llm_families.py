@@ -63,7 +63,11 @@ FOLDERS = [
     ("a ramp between whole pairs", "gpt_oss", {"rope_scaling": dict(make_model.FAMILIES["gpt_oss"]["rope_scaling"], truncate=True)}, None),
     ("no scaling of positions", "gpt_oss", {"rope_scaling": "left out"}, "'rope_scaling' is not said"),
     ("weights of another kind", "gpt_oss", {"quantization_config": {"quant_method": "gptq"}}, "'quantization_config.quant_method' is gptq, not mxfp4"),
-    ("a part of a head turns", "phi3", {"partial_rotary_factor": 0.75}, "'partial_rotary_factor' is 0.75, not 1"),
+    ("a part of a head turns", "phi3", {"partial_rotary_factor": 0.75}, None),
+    ("a part of a head turns, tied, long texts, as Phi-4-mini", "phi3", {"partial_rotary_factor": 0.75, "tie_word_embeddings": True, "full_attn_mod": 1, "interpolate_factor": 1,
+     "rope_scaling": {"type": "longrope", "long_factor": FACTORS["long_factor"][:18], "short_factor": FACTORS["short_factor"][:18]}, "original_max_position_embeddings": 8}, None),
+    ("an odd part of a head turns", "phi3", {"partial_rotary_factor": 0.4}, "19 elements of a head's 48 turn: they have to be pairs"),
+    ("a part of a head turns", "gemma2", {"partial_rotary_factor": 0.75}, "'partial_rotary_factor' is 0.75, not 1"),
     ("one expert of a row", "mixtral", {"num_experts_per_tok": 1}, None),
     ("17 experts", "mixtral", {"num_local_experts": 17}, None),
     ("shares as they are", "qwen3_moe", {"norm_topk_prob": False}, None),
@@ -88,6 +92,7 @@ FILES = [
     ("one expert of a row", "mixtral", {"num_experts_per_tok": 1}, None),
     ("positions for long texts, in long ones", "phi3", FAR_TEXTS, None),
     ("positions for long texts, in short ones", "phi3", FAR_TEXTS | {"original_max_position_embeddings": 64}, None),
+    ("a part of a head turns", "phi3", {"partial_rotary_factor": 0.75}, None),
     ("layers that see everything", "gpt_oss", {"sliding_window": None}, None),
 ]
 
