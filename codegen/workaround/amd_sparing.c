@@ -5,8 +5,8 @@
  *     done in a sparing way from the first
  *   2 each way of sparing registers is tried on the kernels with spills, until none has any; not
  *     where it would do what an earlier one did, and none where there are so many that no order of
- *     the code would save them. The first ways, which most often are enough, are tried with the
- *     other kernels beside these where there are few
+ *     the code would save them. The second way, which most often is enough, is tried with the
+ *     other kernels beside these, and the first, where there are few
  *   3 all are compiled once more, each in the way that spilled least, if no try has compiled all
  *     of them with as few spills, or nearly
  *
@@ -26,12 +26,13 @@ static const struct Way {
     bool other;    /* scheduler */
 } WAYS[] = {{false, false, 0, false}, {true, false, 0, false},  {true, true, 0, false},
             {true, true, 512, false}, {true, true, 128, false}, {true, true, 0, true}};
-enum { NONE = -1, OF_CROWDED = 1, LAST_WHOLE = 1, NWAYS = sizeof WAYS / sizeof *WAYS };
+enum { NONE = -1, AS_MANY, ALL, NWAYS = sizeof WAYS / sizeof *WAYS };
 
 /* What is known of a kernel: the way that spilled least, and how much. */
 typedef struct Least {
     int way, begin;         /* begin: its first code's */
     unsigned spills, first; /* first: of the first code */
+    unsigned alive;         /* words at once, in program order */
     bool has_more;          /* the first way has left offsets that another one would compute */
 } Least;
 
@@ -116,18 +117,31 @@ static void apply(const Sparing *s, uint32_t kernel, int way)
         set_other_scheduler(s, f);
 }
 
+static unsigned alive_of(const Sparing *s, uint32_t kernel)
+{
+    TlAmdLive live;
+    const char *symbol = s->kernels->data[kernel].symbol;
+    tl_amd_find_live(s->arena, LLVMGetNamedFunction(s->l->module, symbol), &live);
+    return live.most;
+}
+
 /* A sixteenth more: the words are counted in program order, and LLVM's order may need fewer. No
  * kernel of the library has so many. Of one file LLVM's order may need half. */
-static int first_way(const Sparing *s, uint32_t kernel)
+static int first_way(const Sparing *s, uint32_t kernel, unsigned alive)
 {
     enum { MORE = 16 };
-    const TlKernelCode *k = &s->kernels->data[kernel];
-    unsigned all = registers_of(s->target, k), file = (unsigned)s->target->family->file;
-    if (all <= file)
-        return NONE;
-    TlAmdLive live;
-    tl_amd_find_live(s->arena, LLVMGetNamedFunction(s->l->module, k->symbol), &live);
-    return live.most > all + all / MORE ? OF_CROWDED : NONE;
+    unsigned all = registers_of(s->target, &s->kernels->data[kernel]);
+    return all > (unsigned)s->target->family->file && alive > all + all / MORE ? ALL : NONE;
+}
+
+/* Would the first way, which spares as many registers as were spilled, leave some? So it has been
+ * where many were, of far too many words. */
+static bool passes_over_first(const Sparing *s, uint32_t kernel)
+{
+    enum { MANY = 24, FAR = 5, OF = 2 };
+    const Least *least = &s->least[kernel];
+    unsigned all = registers_of(s->target, &s->kernels->data[kernel]);
+    return least->first > MANY && least->alive > all + all * OF / FAR;
 }
 
 static void start_from(const Sparing *s, LLVMModuleRef module)
@@ -144,11 +158,11 @@ static bool is_worth(const Sparing *s, uint32_t kernel, int way)
     const Least *least = &s->least[kernel];
     if (!least->spills || way <= least->begin || least->first >= (unsigned)s->target->family->file)
         return false;
-    if (way == 0)
-        return true;
+    if (way == AS_MANY)
+        return !passes_over_first(s, kernel);
     if (WAYS[way].part || WAYS[way].other)
         return least->spills <= FEW;
-    return WAYS[way].waves ? tells_waves(s) : least->has_more;
+    return WAYS[way].waves ? tells_waves(s) : least->has_more || passes_over_first(s, kernel);
 }
 
 /* What it spills now. */
@@ -164,8 +178,8 @@ static unsigned look_at(Sparing *s, uint32_t kernel, int way, const void *code, 
     return (unsigned)spills;
 }
 
-/* The kernels that it may help; alone, or, if these are half of them and it is a way that often is
- * the last, with the others as they were best, so that they need not be compiled once more. */
+/* The kernels that it may help; alone, or, of ways that often are the last, with the others as they
+ * were best, so that they need not be compiled once more. */
 static void try_way(Sparing *s, LLVMModuleRef module, int way)
 {
     size_t size;
@@ -176,7 +190,7 @@ static void try_way(Sparing *s, LLVMModuleRef module, int way)
         tried += worth[i] = is_worth(s, i, way);
     if (!tried)
         return;
-    bool whole = way <= LAST_WHOLE && 2 * tried >= n;
+    bool whole = way == ALL || (way == AS_MANY && 2 * tried >= n);
     start_from(s, module);
     for (uint32_t i = 0; i < n; i++)
         if (worth[i] || whole)
@@ -227,8 +241,9 @@ void *tl_amd_emit_sparing(TlLlvm *l, const TlTarget *target, const TlKernelCodes
                  {{NULL, 0, 0}}};
     LLVMModuleRef module = LLVMCloneModule(l->module);
     for (uint32_t i = 0; i < kernels->len; i++) {
-        int way = first_way(&s, i);
-        s.least[i] = (Least){way, way, 0, 0, false};
+        unsigned alive = alive_of(&s, i);
+        int way = first_way(&s, i, alive);
+        s.least[i] = (Least){.way = way, .begin = way, .alive = alive};
         apply(&s, i, way);
     }
     void *code = tl_llvm_emit(l, arena, object, out_size);
