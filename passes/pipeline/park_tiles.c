@@ -123,6 +123,26 @@ static bool is_made_again(const TlValue *v, int depth)
     return true;
 }
 
+/* Is it computed, element by element, from what a buffer of the loop's operands holds anyway? ptxas
+ * computes its parts as they are needed. */
+static bool is_of_operands(TlPark *p, const TlValue *v, int depth)
+{
+    if (!v->def || depth == 0)
+        return false;
+    if (v->def->opcode == TL_OP_GET)
+        return !tl_park_buffer(p, v);
+    if (!(tl_op_info(v->def->opcode)->flags & (F_ELEM | F_VIEWLIKE)))
+        return false;
+    bool of = false;
+    for (uint32_t i = 0; i < v->def->nin; i++) {
+        bool one = is_of_operands(p, tl_in(v->def, i), depth - 1);
+        if (!one && !is_made_again(tl_in(v->def, i), depth - 1))
+            return false;
+        of |= one;
+    }
+    return of;
+}
+
 const TlValue *tl_park_buffer(TlPark *p, const TlValue *v)
 {
     if (!v->def || v->def->opcode != TL_OP_GET)
@@ -141,7 +161,7 @@ bool tl_park_can_wait(TlPark *p, const TlValue *v)
            tl_dtype_bits(t->dtype) >= 8 && tl_words_of(v) >= LEAST &&
            !tl_map_get_ptr(&p->tried, v) &&
            (!v->def || v->def->opcode != TL_OP_GET || tl_park_buffer(p, v)) &&
-           !is_made_again(v, DEEP);
+           !is_made_again(v, DEEP) && !is_of_operands(p, v, DEEP);
 }
 
 /* ---- where it is got ---- */
@@ -263,6 +283,17 @@ bool tl_park_is_better(const TlPark *p, const TlParkCandidate *a, const TlParkCa
     return a->cost != b->cost ? a->cost < b->cost : a->words > b->words;
 }
 
+/* Is it what a loop carries, of which a product begins its sums? */
+static bool is_begin_of_sums(const TlValue *v, const TlParkUses *uses)
+{
+    for (uint32_t i = 0; i < uses->len; i++) {
+        const TlOp *user = uses->data[i]->user;
+        if (!tl_mma_of(user) || uses->data[i] != &user->in[TL_MMA_C])
+            return false;
+    }
+    return !v->def && uses->len;
+}
+
 static void look_at(TlPark *p, TlValue *v, TlParkCandidate *best)
 {
     if (!tl_park_can_wait(p, v))
@@ -271,7 +302,7 @@ static void look_at(TlPark *p, TlValue *v, TlParkCandidate *best)
     tl_park_uses(p, &uses, v);
     const TlBlock *home = v->def ? v->def->block : v->block;
     TlSpan life = tl_park_life(p, v, &uses);
-    if (!is_across(p, home, life) || tl_park_is_taken(p, &uses))
+    if (!is_across(p, home, life) || tl_park_is_taken(p, &uses) || is_begin_of_sums(v, &uses))
         return;
     bool is_put = tl_park_buffer(p, v) != NULL;
     TlParkCandidate c = {.v = v, .words = tl_words_of(v), .cost = is_put ? 0 : tl_park_runs(home)};
@@ -497,12 +528,12 @@ TlPassResult tl_pass_park_tiles(TlFn *fn, TlPassCtx *px)
     bool seldom = need <= enough;
     int then = need_behind(fn, px, &seldom);
     Parked parked = then && then < need ? park_all(fn, px, seldom) : (Parked){0};
+    if (parked.tiles == 0)
+        return TL_SAME;
     if (!seldom && find(fn, is_product))
         fn->body->sparing = TL_SPARING_IN_LOOPS;
     else if (parked.carried)
         fn->body->sparing = TL_SPARING_BEHIND_LOOPS;
-    if (!fn->body->sparing && parked.tiles == 0)
-        return TL_SAME;
     fn->info->sparing_why = tl_format(
         &fn->module->arena, "a thread would need about %d of %d; %d tile%s wait in shared memory",
         need, most, parked.tiles, parked.tiles == 1 ? "" : "s");
