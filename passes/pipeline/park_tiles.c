@@ -16,10 +16,12 @@
  *
  *  1. The fullest op by the estimate (analysis/registers.h), if it needs more than it is to; of
  *     gets, the op that these are for.
- *  2. Tiles that are alive across it, but not taken by it. Each costs one access of a word where it
- *     is put, and one wherever it is got again, in loops as often as these are thought to run.
- *     Of those that leave enough, the one that costs least; where none does, the one that costs
- *     least for each word. What it takes of shared memory must leave all blocks that registers do.
+ *  2. Tiles that are alive across it, but not taken by it; not what is computed from operands in
+ *     buffers, nor what the sums of products in a loop begin with. Each costs one access of a word
+ *     where it is put, and one wherever it is got again, in loops as often as these are thought to
+ *     run. Of those that leave enough, the one that costs least; where none does, the one that
+ *     costs least for each word. What it takes of shared memory must leave all blocks that
+ *     registers do.
  *  3. A put behind the tile, or right before the fullest op, where there is room only so; and a
  *     get before the first use behind that op, in its block and in each around it; views are made
  *     again. What a get provides can be got again.
