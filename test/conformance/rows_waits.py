@@ -150,10 +150,11 @@ def carried(n, m):
     return reference
 
 
+# fewer warps could not hold 256 x 256
 for t, n, m, warps, rows, cols, trips, inner in (
         ("f32", 128, 256, 4, 128, 256, 3, 1), ("f32", 128, 256, 4, 99, 131, 2, 2), ("i32", 256, 128, 4, 256, 128, 4, 0),
         ("f32", 256, 256, 16, 256, 256, 2, 1), ("f64", 64, 256, 4, 64, 200, 2, 1), ("i16", 256, 256, 4, 256, 256, 3, 1),
         ("f32", 128, 256, 4, 128, 256, 0, 1)):
     row(f"waits_carried_{t}_{n}x{m}_{rows}x{cols}_{trips}_{inner}", CARRIED.format(t=t, n=n, m=m, warps=warps),
         {"X": small(t, 1, rows, cols, lo=-3, hi=4), "Y": poison(t, rows, cols), "R": small(t, 2, cols, lo=-1, hi=2),
-         "trips": trips, "inner": inner}, carried(n, m))
+         "trips": trips, "inner": inner}, carried(n, m), **({"warps": warps, "stages": 2} if n == m else {}))
