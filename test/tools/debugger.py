@@ -31,7 +31,7 @@ CHECKED = """kernel copy(const f32 x[N], f32 y[N])
     y[0 +: 8] = v;
 }
 """
-STOPPED = ("set pagination off", "set confirm off", "run", "bt 4", "kill")
+STOPPED = ("set pagination off", "set confirm off", "run", "bt 8", "kill")
 
 
 def gdb(folder, commands, *words):
