@@ -1,7 +1,7 @@
 /* Questions about tile IR that several passes ask (facts.h). */
 #include "passes/analysis/facts.h"
-#include "ir/plan/mma.h"
 #include "ir/numeric.h"
+#include "ir/plan/mma.h"
 #include "ir/rewrite.h"
 #include <string.h>
 

@@ -11,6 +11,10 @@ typedef struct TlRegisterNeed {
     const TlOp *op; /* the fullest; NULL: there are no tiles */
 } TlRegisterNeed;
 
+/* Parts of a thread's registers by which an estimate may be off; where loops have products by
+ * multiply-adds (tl_looped_multiply_adds), whose factors are read ahead. */
+enum { TL_REGISTERS_DOUBT = 8, TL_REGISTERS_DOUBT_FACTORS = 6 };
+
 /* Who gives registers: ptxas; LLVM, for waves of 64 lanes, or of 32. */
 typedef enum TlAllocator { TL_ALLOCATOR_PTXAS, TL_ALLOCATOR_CDNA, TL_ALLOCATOR_RDNA } TlAllocator;
 TlAllocator tl_allocator_of(bool by_llvm, int lanes);

@@ -76,7 +76,8 @@ static TlAllocator allocator_of(const TlMachine *m)
  * likely; a sixth with products by multiply-adds, whose factors are read ahead. */
 static int64_t spilled(const Trial *t)
 {
-    int64_t off = t->most / (t->adds ? 6 : 8), more = t->need - t->most;
+    int64_t off = t->most / (t->adds ? TL_REGISTERS_DOUBT_FACTORS : TL_REGISTERS_DOUBT),
+            more = t->need - t->most;
     if (more >= off)
         return more;
     return more > -off ? (more + off) * (more + off) / (4 * off) : 0;

@@ -43,21 +43,10 @@
 #include "passes/pipeline/park_impl.h"
 
 /* MOST: tiles parked, and gets again; LEAST: words of a thread that are worth it; TRIPS: of a loop
- * that is run within what is parked around it. Parts of registers: what ptxas takes ahead for
- * products by multiply-adds although it then spills, and by what other estimates may be too high;
- * ROOM to leave where tiles are parked, as what is beside these is not well known, percent where
- * loops carry them; and NEARLY what there is. */
-enum {
-    MOST = 48,
-    LEAST = 4,
-    TRIPS = 16,
-    MOST_DEPTH = 6,
-    FACTORS = 6,
-    DOUBT = 8,
-    ROOM = 3,
-    ROOM_CARRIED = 40,
-    NEARLY = 16
-};
+ * that is run within what is parked around it. Parts of registers: ROOM to leave where tiles are
+ * parked, as what is beside these is not well known, percent where loops carry them; and NEARLY
+ * what there is. */
+enum { MOST = 48, LEAST = 4, TRIPS = 16, MOST_DEPTH = 6, ROOM = 3, ROOM_CARRIED = 40, NEARLY = 16 };
 
 /* ---- where things are ---- */
 
@@ -476,7 +465,7 @@ static Parked park_all(TlFn *fn, TlPassCtx *px, bool seldom)
 {
     TlPark p = {.fn = fn, .px = px, .roles = find(fn, is_roles), .seldom = seldom};
     p.most = most_of(fn, px->machine);
-    p.goal = p.most - p.most / (seldom ? DOUBT : ROOM);
+    p.goal = p.most - p.most / (seldom ? TL_REGISTERS_DOUBT : ROOM);
     tl_map_init(&p.puts, px->scratch);
     tl_map_init(&p.tried, px->scratch);
     int parked = 0;
@@ -511,8 +500,8 @@ static bool is_product(const TlOp *op)
 static int enough_of(const TlFn *fn, int most)
 {
     if (tl_looped_multiply_adds(fn))
-        return most - most / FACTORS;
-    return find(fn, is_roles) ? most : most + most / DOUBT;
+        return most - most / TL_REGISTERS_DOUBT_FACTORS;
+    return find(fn, is_roles) ? most : most + most / TL_REGISTERS_DOUBT;
 }
 
 TlPassResult tl_pass_park_tiles(TlFn *fn, TlPassCtx *px)
