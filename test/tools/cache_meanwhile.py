@@ -247,7 +247,8 @@ def files_that_are_not_ours(b):
             b.put(os.path.join(b.cache, name), "mine")
             os.utime(os.path.join(b.cache, name), (1, 1))
         b.put("aside/" + "a" * 62, "mine")
-        os.symlink(b.at("aside"), os.path.join(b.cache, "aa"))
+        free = next(f"{i:02x}" for i in range(256) if not os.path.lexists(os.path.join(b.cache, f"{i:02x}")))
+        os.symlink(b.at("aside"), os.path.join(b.cache, free))  # where no entry of this compiler has its folder
         for action in ("ls", "verify", "prune", "prune --size 0", "clear"):
             b.run("cache " + action)
             for name in foreign:
