@@ -19,7 +19,7 @@ import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIBRARIES = ("libtilec.so.0.1", "libtilec-core.so.0.1")
-OPTIONAL = ("libtilekernels.so.0.1",)  # of tile.kernels
+OPTIONAL = ("libtilekernels.so.0.1", "tile_launcher.abi3.so")  # of tile.kernels; of quick calls
 LINKED_IN = ("libjansson-dev", "zlib1g-dev", "libzstd-dev", "llvm-19-dev", "llvm-22-dev")  # Debian's packages, those that are there
 TIME = (2020, 1, 1, 0, 0, 0)  # of every file: equal input gives equal wheels
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from ctypes import addressof, c_char
 from typing import Any, Callable, Optional
 
 import numpy
@@ -129,24 +128,14 @@ def packed(m: Memory, shape: Optional[tuple[int, ...]]) -> Memory:
 
 # ---- what is looked at in each call ----
 
-def quick_numpy(a: numpy.ndarray[Any, Any]) -> tuple[Any, Any]:
-    try:
-        return (a.dtype, a.shape), addressof(c_char.from_buffer(a))  # type: ignore[arg-type]
-    except (TypeError, ValueError):  # read-only, with gaps, empty, or of a type of ml_dtypes
-        return (a.dtype, a.shape, a.strides, a.flags.writeable), a.ctypes.data
-
-
-def quick_array(a: Array) -> tuple[Any, Any]:
+def read_array(a: Array) -> tuple[Any, int]:
     return (a.element, a.shape, a.strides, a.device.host_memory), a.address
 
 
-def quick_number(value: Any) -> tuple[Any, Any]:
-    return type(value), value
-
-
-# By types: (what must be equal for calls to be alike, the address or the number). Exceptions mean: look at it closely.
-QUICK: dict[type, Callable[[Any], tuple[Any, Any]]] = {numpy.ndarray: quick_numpy, Array: quick_array, float: quick_number, int: quick_number,
-                                                       bool: quick_number}
+# By types, how launcher.c reads what it does not know itself: (what must be equal for calls to be alike, the address).
+# Exceptions mean: look at it closely.
+READERS_OF_CALLS: dict[type, Callable[[Any], tuple[Any, int]]] = {Array: read_array}
+TENSORS: dict[type, tuple[Any, ...]] = {}          # types of torch that it reads by DLPack, with what it asks them first
 WRITTEN: dict[type, Callable[[Any], object]] = {}  # by types: what a kernel's writing to such a value is told to
 
 

@@ -1,13 +1,15 @@
-"""The arguments of calls: each is looked at once (`filled`), which makes a Plan; calls with arguments alike in everything but
-addresses and numbers (Kernel.__call__) fill in these only."""
+"""The arguments of calls: each is looked at once (`filled`); what it is like is learnt by launcher.c, which makes the next calls that
+differ in addresses and numbers only."""
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from ctypes import addressof, byref, c_double, c_float, c_uint64, c_void_p, sizeof
-from typing import Any, Callable, NamedTuple
+from ctypes import addressof, byref, sizeof
+from typing import Any, NamedTuple, Tuple
+
+import numpy
 
 from . import arrays, native
-from .arrays import QUICK
 from .devices import Device
 from .elements import BITS, NAMES, NUMBERS
 from .errors import ArgumentError
@@ -32,7 +34,6 @@ class Default:
 
 
 DEFAULT = Default()
-QUICK[Default] = lambda value: (Default, 0)
 
 
 def slots_of(handle: int) -> list[Slot]:
@@ -85,62 +86,50 @@ def filled(kernel: str, slots: Sequence[Slot], values: Sequence[Any], device: De
 
 # ---- quick calls ----
 
-def whole_numbers(dtype: str) -> Callable[[int], int]:
-    bits = BITS[dtype]
-    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if dtype[0] == "i" else (0, (1 << bits) - 1)
-
-    def bits_of(value: int) -> int:
-        if low <= value <= high:
-            return value & (1 << bits) - 1
-        raise OverflowError
-
-    return bits_of
+DEFAULTED, NUMBER, CONVERTED, NDARRAY, TENSOR, READ = range(6)  # launcher.c: how
+Pattern = Tuple[int, type, Any, Any, Any, str, int]              # take_pattern: how, type, same, reader, written, number, bits
 
 
-def converter(slot: Slot, value: Any) -> Callable[[Any], int] | None:
-    """What makes bits of a number; None: C types do."""
-    if isinstance(value, Default):
-        return lambda value: slot.default or 0
-    if slot.dtype in ("f32", "f64"):
-        return None
-    return whole_numbers(slot.dtype) if slot.dtype[0] in "iu" else lambda value: arrays.scalar_bits(value, slot.dtype)
+def number_pattern(slot: Slot, kind: type) -> Pattern:
+    if slot.kind != SCALAR:
+        return NUMBER, kind, None, None, None, "u", 64  # an address
+    if slot.dtype[0] in "iu" or slot.dtype in ("f32", "f64"):
+        return NUMBER, kind, None, None, None, slot.dtype[0], BITS[slot.dtype]
+    if slot.dtype == "bool" and kind is bool:
+        return NUMBER, kind, None, None, None, "b", 1
+    return CONVERTED, kind, None, functools.partial(arrays.scalar_bits, dtype=slot.dtype), None, " ", 0
 
 
-class Plan:
-    """Filled arguments, with the places of what differs from call to call."""
+def pattern_of(slot: Slot, value: Any) -> Pattern | None:
+    """What a value is like whose address or number alone differs from this one's; None: such values are looked at each time."""
+    kind = type(value)
+    written = None if slot.const else arrays.WRITTEN.get(kind)
+    if kind is Default:
+        return DEFAULTED, kind, None, None, None, " ", 0
+    if kind in (int, float, bool):
+        return number_pattern(slot, kind)
+    if kind is numpy.ndarray:
+        return (NDARRAY, kind, value.dtype, None, None, " ", 0) if arrays_are_known() else None
+    if kind in arrays.TENSORS:
+        return TENSOR, kind, arrays.TENSORS[kind], None, written, " ", 0
+    reader = arrays.READERS_OF_CALLS.get(kind)
+    return (READ, kind, reader(value)[0], reader, written, " ", 0) if reader else None
 
-    __slots__ = ("args", "place", "cells", "numbers", "written")
 
-    def __init__(self, slots: Sequence[Slot], args: Any, values: Sequence[Any]) -> None:
-        self.args, self.place = args, c_void_p(addressof(args))
-        self.cells: list[Any] = []
-        self.numbers: list[tuple[int, Callable[[Any], int]]] = []
-        self.written: list[tuple[int, Callable[[Any], object]]] = []
-        for i, (slot, value) in enumerate(zip(slots, values)):
-            start = i * sizeof(native.Arg)
-            if slot.kind != SCALAR:
-                self.cells.append(c_void_p.from_buffer(args, start + native.Arg.address.offset))
-                note = arrays.WRITTEN.get(type(value))
-                if note is not None and not slot.const:
-                    self.written.append((i, note))
-                continue
-            convert = converter(slot, value)
-            if convert is not None:
-                self.numbers.append((i, convert))
-            cell: Any = c_uint64 if convert is not None else c_float if slot.dtype == "f32" else c_double
-            self.cells.append(cell.from_buffer(args, start + native.Arg.scalar.offset))
+@functools.cache
+def arrays_are_known() -> bool:
+    """Does launcher.c know where NumPy's arrays have their fields?"""
+    a = numpy.zeros((4, 6), numpy.int16)
+    b = a[1:4, ::2]
+    b.flags.writeable = False
+    return all(native.launcher.fields_are_known(x, x.ctypes.data, x.dtype, x.shape, x.strides, x.flags.writeable) for x in (a, b))
 
-    def fill(self, own: list[Any], values: Sequence[Any]) -> bool:
-        """False: a value needs to be looked at closely."""
-        try:
-            if self.numbers:
-                for i, convert in self.numbers:
-                    own[i] = convert(own[i])
-            for cell, value in zip(self.cells, own):
-                cell.value = value
-        except NOT_QUICK:
-            return False
-        if self.written:
-            for i, note in self.written:
-                note(values[i])
-        return True
+
+def learn(launcher: Any, slots: Sequence[Slot], args: Any, values: tuple[Any, ...]) -> None:
+    """Makes the next calls with such arguments quick, if they can be."""
+    try:
+        patterns = tuple(map(pattern_of, slots, values))
+    except NOT_QUICK:
+        return
+    if None not in patterns:
+        launcher.learn(addressof(args), values, patterns)

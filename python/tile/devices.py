@@ -14,9 +14,6 @@ from . import errors, native
 from .native import check, lib, made
 
 
-synchronize_stream = lib.tile_stream_synchronize
-
-
 class Outbox:
     """What the callbacks of a device bring: prints, failures, and what a print function raised. A synchronisation delivers them in
     its own thread, so each thread has its own. The device refers to this object, never the other way."""
@@ -127,7 +124,7 @@ class Stream:
     def take(self, device: Device, handle: int) -> None:
         self.device_ref = weakref.ref(device)
         self.outbox = device.outbox
-        self.handle, self.place = handle, c_void_p(handle)
+        self.handle = handle
         self.lock = threading.RLock()  # a stream takes launches from one thread at a time
         self.running: dict[int, Any] = {}  # by id: what its kernels use
 
@@ -145,11 +142,14 @@ class Stream:
 
     def wait_here(self) -> None:
         """The same, in a thread that has the lock."""
-        status = synchronize_stream(self.place)
-        if self.running:
-            self.running.clear()
-        if status or self.outbox.used:
-            self.outbox.deliver(status)
+        self.settle(0, lib.tile_stream_synchronize(self.handle))
+
+    def settle(self, launched: int, done: int) -> None:
+        """After a launch, or its failure, and a wait: raises what there is to raise."""
+        check(launched)
+        self.running.clear()
+        if done or self.outbox.used:
+            self.outbox.deliver(done)
 
     def wait(self, event: Event) -> None:
         """What follows in this stream waits for the event."""

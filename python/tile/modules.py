@@ -9,18 +9,14 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from ctypes import addressof, byref, c_int64, c_void_p, sizeof
+from ctypes import addressof, byref, c_int64, sizeof
 from typing import Any, Callable, NoReturn
 
 from . import compiler, declarations, native
-from .arrays import QUICK
-from .calls import DEFAULT, NOT_QUICK, Plan, filled, slots_of
+from .calls import DEFAULT, filled, learn, slots_of
 from .devices import Device, Stream, device_of
 from .errors import ArgumentError, NotFoundError
 from .native import check, lib, made
-
-launch = lib.tile_launch
-
 
 class Module:
     """The kernels of a source or of an image. It lives as long as it or one of its kernels is used."""
@@ -96,10 +92,11 @@ class Kernel:
         self.parameters = list(dict.fromkeys(name.partition(".")[0] for name in self.places))  # as declared
         self.is_flat = self.parameters == list(self.places)
         self.count = len(self.slots)
-        self.place = c_void_p(handle)
-        self.default_stream = self.device.stream if self.device.host_memory else None
-        self.plans: dict[Any, Plan] = {}  # of calls, by what their arguments have in common
-        self.lock = threading.Lock()      # of plans, where calls do not wait
+        self.waits = self.device.host_memory  # a call on the default stream returns when the kernel is done
+        stream = self.device.stream
+        self.launcher = native.launcher and native.launcher.Launcher(
+            handle, self.count, stream.handle if self.waits else 0, stream.lock.acquire, stream.lock.release, stream.outbox,
+            stream.running, stream.settle)
 
     @property
     def declaration(self) -> declarations.Declaration | None:
@@ -202,41 +199,24 @@ class Kernel:
                  overlap: bool = False, **kwargs: Any) -> None:
         """Launches. `grid`: instead of the kernel's own. `together`: all programs run at the same time, and may wait for each other;
         `overlap`: it may start before the kernel ahead of it has ended, for which it waits itself."""
-        values = args if self.is_flat and not kwargs and len(args) == self.count else self.bound(args, kwargs)
-        if stream is None and grid is None and not together and not overlap:
-            # Most calls take this way, and its microseconds are counted: what is alike in calls is looked up, the rest filled in.
-            key, own = [], []
-            try:
-                for value in values:
-                    kind, its_own = QUICK[type(value)](value)
-                    key.append(kind)
-                    own.append(its_own)
-                plan = self.plans[tuple(key)]
-            except NOT_QUICK:
-                plan = None
-            if plan is not None:
-                stream = self.default_stream
-                if stream is None:
-                    return self.start_again(plan, own, values)
-                with stream.lock:  # which keeps others from the plan
-                    if plan.fill(own, values):
-                        status = launch(self.place, stream.place, plan.place, self.count)
-                        if status:
-                            check(status)
-                        return stream.wait_here()
-                stream = None
+        values = args if self.is_flat and not kwargs and len(args) == self.count else tuple(self.bound(args, kwargs))
+        if self.launcher is not None and stream is None and grid is None and not together and not overlap:
+            # Most calls end here, and their tenths of microseconds are counted.
+            if self.launcher.call(values) if self.waits else self.start(values):
+                return
         self.launch(values, stream, grid, together, overlap)
 
-    def start_again(self, plan: Plan, own: list[Any], values: Sequence[Any]) -> None:
-        """The same on a GPU, without waiting."""
+    def start(self, values: tuple[Any, ...]) -> bool:
+        """A quick call on a GPU, without waiting."""
         stream = self.stream_for(values)
-        with self.lock, stream.lock:
-            if plan.fill(own, values):
-                check(launch(self.place, stream.place, plan.place, self.count))
-                return stream.keep([self.module] if stream.own_device is None else [self.module, *values])
-        self.launch(values, None, None, False, False)
+        with stream.lock:
+            status = self.launcher.start(values, stream.handle)
+            if status >= 0:
+                check(status)
+                stream.keep([self.module] if stream.own_device is None else [self.module, *values])
+        return bool(status >= 0)
 
-    def launch(self, values: Sequence[Any], stream: Stream | None, grid: int | Sequence[int] | None, together: bool, overlap: bool) -> None:
+    def launch(self, values: tuple[Any, ...], stream: Stream | None, grid: int | Sequence[int] | None, together: bool, overlap: bool) -> None:
         """A call whose arguments are looked at closely."""
         if stream is not None and not isinstance(stream, Stream):
             raise TypeError(f"stream is a tile.Stream, not {type(stream).__name__}")
@@ -244,7 +224,7 @@ class Kernel:
         stream = stream or self.stream_for(values)
         with stream.lock:
             if grid is None and not together and not overlap:
-                check(launch(self.handle, stream.handle, addressof(arguments), self.count))
+                check(lib.tile_launch(self.handle, stream.handle, addressof(arguments), self.count))
             else:
                 check(lib.tile_launch_with(self.handle, stream.handle, addressof(arguments), self.count,
                                            byref(launch_options(grid, together, overlap))))
@@ -252,17 +232,8 @@ class Kernel:
                 stream.wait_here()
             else:  # torch keeps its tensors until its own stream has used them
                 stream.keep([self.module] if stream.own_device is None else [self.module, *owners])
-        self.plan(values, arguments)
-
-    def plan(self, values: Sequence[Any], arguments: Any) -> None:
-        """Makes the next calls with such arguments quick."""
-        try:
-            key = tuple([QUICK[type(value)](value)[0] for value in values])
-        except NOT_QUICK:
-            return
-        if len(self.plans) >= PLANS:
-            self.plans.clear()
-        self.plans[key] = Plan(self.slots, arguments, values)
+        if self.launcher is not None:
+            learn(self.launcher, self.slots, arguments, values)
 
 
 @functools.cache
@@ -333,7 +304,6 @@ def kernel(source: compiler.Path, name: str | None = None, /, *, device: Device 
 
 
 REMEMBERED = 256
-PLANS = 64                                        # of a kernel: kinds of arguments whose calls are quick
 IMPORT = re.compile(rb"import\s*\"")              # of a file, whose changes would not be seen
 remembered: dict[tuple[Any, ...], Kernel] = {}
 

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import ctypes
+import importlib.machinery
+import importlib.util
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -186,7 +188,24 @@ def load() -> ctypes.CDLL:
     return library
 
 
+def load_launcher() -> Any:
+    """The module of launcher.c, which lies beside the library. None: it was not built, or this Python has not CPython's stable ABI."""
+    path = os.path.join(os.path.dirname(lib._name), "tile_launcher.abi3.so")
+    if ".abi3.so" not in importlib.machinery.EXTENSION_SUFFIXES or not os.path.exists(path):
+        return None
+    loader = importlib.machinery.ExtensionFileLoader("tile_launcher", path)
+    spec = importlib.util.spec_from_loader("tile_launcher", loader)
+    try:
+        module: Any = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
+        loader.exec_module(module)
+    except ImportError:
+        return None
+    module.configure(*(ctypes.cast(f, c_void_p).value for f in (lib.tile_launch, lib.tile_stream_synchronize)))
+    return module
+
+
 lib = load()
+launcher = load_launcher()
 
 
 def check(status: int, failures: Iterable[str] = ()) -> None:

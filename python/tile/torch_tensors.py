@@ -6,7 +6,8 @@ from typing import Any, Callable
 import torch
 from torch.autograd import forward_ad
 
-from .arrays import QUICK, WRITTEN, WRONG, Memory
+from . import native
+from .arrays import READERS_OF_CALLS, TENSORS, WRITTEN, WRONG, Memory
 from .elements import ANY_BYTE, ANY_WORD, NUMBERS
 from .errors import ArgumentError
 
@@ -64,7 +65,7 @@ def of_torch(t: torch.Tensor, writes: bool = False) -> Memory:
     return Memory(t.data_ptr(), code, t.element_size(), tuple(t.shape), None if t.is_contiguous() else t.stride(), True, t.device.type == "cpu", t)
 
 
-def quick_torch(t: torch.Tensor) -> tuple[Any, Any]:
+def read_tensor(t: torch.Tensor) -> tuple[Any, Any]:
     """Those that of_torch takes as they are; data_ptr() fails where there is no memory."""
     if t.requires_grad and torch.is_grad_enabled() or t.is_neg() or in_forward_mode():
         raise ValueError
@@ -89,4 +90,8 @@ def hide_from_dynamo(function: Any) -> None:
 
 
 for kind in (torch.Tensor, torch.nn.Parameter):
-    QUICK[kind], WRITTEN[kind] = quick_torch, written
+    WRITTEN[kind] = written
+    if native.launcher and native.launcher.has_exchange(kind):
+        TENSORS[kind] = (torch.is_grad_enabled, torch.Tensor.is_neg, forward_ad)
+    else:
+        READERS_OF_CALLS[kind] = read_tensor

@@ -14,10 +14,12 @@ import unittest
 import warnings
 import weakref
 from collections import namedtuple
+from ctypes import addressof
 
 import numpy as np
 
 import tile
+from tile import native
 
 SCALE = """
 /// x *= a.
@@ -551,6 +553,140 @@ class Kernels(unittest.TestCase):
         self.assertIn("loops over tiles", str(tile.explain(SCALE, target="cpu")))
         with self.assertRaisesRegex(tile.ArgumentError, "is neither"):
             tile.explain(SCALE, target="ref")
+
+
+@unittest.skipUnless(native.launcher, "the library lies alone, or this Python loads no module of the stable ABI")
+class QuickCalls(unittest.TestCase):
+    """Calls by launcher.c: kernel.launcher.call says whether it made one."""
+
+    def is_quick(self, kernel, *values):
+        return kernel.launcher.call(values)
+
+    def test_what_is_quick(self):
+        scale = tile.kernel("kernel quick_scale(f32 x[N : s], f32 a, i32 _n) grid(cdiv(N, 64)) { x[pid(0) * 64 +: 64] = a * x[pid(0) * 64 +: 64]; }")
+        for x in (np.ones(100, np.float32), np.ones(100, np.float32)[::-2], np.ones(1, np.float32), np.ones(0, np.float32), tile.upload(np.ones(9, np.float32))):
+            self.assertFalse(self.is_quick(scale, x, 2.0, 1))
+            scale(x, 2.0, 1)
+            self.assertTrue(self.is_quick(scale, x, -3.0, -7))
+            self.assertTrue((np.asarray(x) == -6).all())
+            for other in ((x, 2, 1), (x, 2.0, True), (x, 2.0, 1.0), (x, 2.0, 2**31), (x, 2.0), (x, 2.0, 1, 1), [x, 2.0, 1], (None, 2.0, 1)):
+                self.assertFalse(scale.launcher.call(other), other)
+        fixed = np.ones(100, np.float32)
+        fixed.flags.writeable = False
+        for other in (fixed, np.ones(100, np.int32), np.ones(100, ">f4"), np.ones((100, 1), np.float32), np.ones(101, np.float32),
+                      np.ones(100, np.float32).view(np.recarray), Capsule(np.ones(100, np.float32)), tile.view(np.ones(100, np.float32), "f32")):
+            self.assertFalse(self.is_quick(scale, other, 2.0, 1))
+        scale(tile.view(np.ones(100, np.float32), "f32"), 2.0, 1)  # of no kind that is quick
+        self.assertFalse(self.is_quick(scale, tile.view(np.ones(100, np.float32), "f32"), 2.0, 1))
+
+    def test_numbers(self):
+        """The bits that a quick call passes are those of a call that is looked at."""
+        values = {"i8": (-128, 127), "u8": (0, 255), "i32": (-2**31, 2**31 - 1), "u32": (0, 2**32 - 1), "i64": (-2**63, 2**63 - 1), "u64": (0, 2**64 - 1),
+                  "f16": (1.5, -65504.0, float("inf")), "bf16": (3.14159, -0.0), "f32": (0.1, 1e300, -1e-320, float("-inf")), "f64": (0.1, 1e300, 5e-324), "bool": (True, False)}
+        for dtype, some in values.items():
+            fill = tile.kernel(FILL, T=dtype)
+            y, z = (np.zeros(16, {"bf16": "u2", "bool": "?"}.get(dtype, dtype[0] + str(int(dtype.strip("iuf")) // 8) if dtype[0] in "iuf" else "")) for _ in range(2))
+            views = (tile.view(y, "bf16"), tile.view(z, "bf16")) if dtype == "bf16" else (y, z)
+            for value in some:
+                fill(views[0], value)
+                launcher, fill.launcher = fill.launcher, None
+                fill(views[1], value)
+                fill.launcher = launcher
+                self.assertEqual(y.tobytes(), z.tobytes(), (dtype, value))
+                self.assertEqual(self.is_quick(fill, y, value), dtype != "bf16")
+                self.assertEqual(y.tobytes(), z.tobytes(), (dtype, value))
+            if dtype[0] in "iu":
+                for value in (some[0] - 1, some[1] + 1):
+                    self.assertFalse(self.is_quick(fill, y, value))
+                    with self.assertRaisesRegex(OverflowError, f"'a': {value} does not fit in {dtype}"):
+                        fill(y, value)
+
+    def test_many(self):
+        """Arguments that the stack has no place for; more shapes than plans."""
+        names = [f"a{i}" for i in range(40)]
+        total = tile.kernel("kernel quick_total(f64 y[N], " + ", ".join("f64 " + n for n in names) + ") grid(1) require(N <= 16) { y[0 +: 16] = "
+                            + " + ".join(names) + "; }")
+        y = np.zeros(3)
+        for k in range(3):
+            total(y, *[float(i * k) for i in range(40)])
+            self.assertEqual(y.tolist(), 3 * [780.0 * k])
+        self.assertTrue(self.is_quick(total, y, *[1.0] * 40))
+        copy = tile.kernel(COPY, T="f32")
+        for n in [*range(1, 65)] * 2 + [*range(64, 0, -1)]:
+            x, y = np.arange(n, dtype=np.float32), np.zeros(n, np.float32)
+            copy(x, y)
+            self.assertTrue((x == y).all() and self.is_quick(copy, x, y))
+
+    def test_threads(self):
+        """Calls of one kernel from several threads, each with arrays of its own."""
+        copy, wrong = tile.kernel(COPY, T="f32"), []
+
+        def calls(seed):
+            x = np.arange(64, dtype=np.float32) + seed
+            for i in range(300):
+                y = np.zeros(1 + (i + seed) % 64, np.float32)
+                copy(x[:len(y)], y)
+                if not (y == x[:len(y)]).all():
+                    wrong.append((seed, i))
+
+        threads = [threading.Thread(target=calls, args=(100 * i,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_failures(self):
+        """A quick call raises what the kernel says, and the next one is none the worse."""
+        lines = []
+        device = tile.Device("cpu", print=lines.append)
+        stop = tile.load("kernel quick_stop(const i32 x[N]) grid(1) require(N <= 16) { auto v = load(x[0 +: 16], pad = 0); assert(all(v < 9), \"too large\"); print(\"x\", max(v)); }",
+                         device=device, debug=True).kernel()
+        x = np.arange(8, dtype=np.int32)
+        for largest in (7, 8, 9, 7, 10, 8):
+            x[3] = largest
+            lines.clear()
+            if largest < 9:
+                stop(x)
+                self.assertIn(str(largest), "".join(lines))
+                continue
+            with self.assertRaisesRegex(tile.KernelError, "too large") as caught:
+                stop(x)
+            self.assertTrue(any("too large" in f for f in caught.exception.failures))
+        self.assertTrue(self.is_quick(stop, np.arange(8, dtype=np.int32)))
+
+    def test_ends(self):
+        """A kernel that was called quickly goes with its last reference, one that a device's print function keeps with the next collection."""
+        kernel = tile.load(COPY, device="cpu").kernel(T="f32")
+        kernel(np.ones(4, np.float32), np.zeros(4, np.float32))
+        gone = weakref.ref(kernel)
+        del kernel
+        self.assertIsNone(gone())
+        owner = []
+        device = tile.Device("cpu", print=lambda text: owner)
+        owner.append(tile.load(COPY, device=device).kernel(T="f32"))
+        owner[0](np.ones(4, np.float32), np.zeros(4, np.float32))
+        gone = weakref.ref(owner[0])
+        del owner, device
+        gc.collect()
+        self.assertIsNone(gone())
+
+    def test_wrong_use(self):
+        """The module itself refuses what would not end well."""
+        launcher, args = tile.kernel(COPY, T="f32").launcher, (native.Arg * 2)()
+        for address, patterns in ((0, ()), (addressof(args), ()), (0, (1, 2)), *((addressof(args), p) for p in ((1, 2), ((), ()), ((0,), (0,)), (("a",) * 7,) * 2))):
+            with self.assertRaises(TypeError):
+                launcher.learn(address, (1, 2), patterns)
+        self.assertFalse(launcher.learn(addressof(args), (1, 2), ((99, int, None, None, None, "i", 32),) * 2))
+        for values in ((), 1, None, [1, 2], (1, 2, 3)):
+            self.assertFalse(launcher.call(values))
+        with self.assertRaises(TypeError):
+            native.launcher.Launcher()
+        self.assertFalse(native.launcher.has_exchange(np.ndarray) and native.launcher.has_exchange(int))
+        x = np.zeros((2, 3))
+        for wrong in ((8, x.dtype, x.shape, x.strides, True), (x.ctypes.data, np.dtype("f4"), x.shape, x.strides, True), (x.ctypes.data, x.dtype, (3, 2), x.strides, True),
+                      (x.ctypes.data, x.dtype, x.shape, (8, 24), True), (x.ctypes.data, x.dtype, x.shape, x.strides, False)):
+            self.assertFalse(native.launcher.fields_are_known(x, *wrong))
 
 
 class Running(unittest.TestCase):

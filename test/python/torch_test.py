@@ -4,7 +4,7 @@ import unittest
 import torch
 
 import tile
-from tile import arrays
+from tile import arrays, native
 
 SCALE = "kernel scale(T x[R : s, C : t], f32 a, const type T = f32) grid(R) require(C <= 64) { x[pid(0), 0 +: 64] = cast((f32)x[pid(0), 0 +: 64] * a, T); }"
 
@@ -97,6 +97,31 @@ class Torch(unittest.TestCase):
                 copy(dual, y)
             copy(torch.autograd.forward_ad.unpack_dual(dual).primal * 2, y)
         self.assertEqual(y.tolist(), (x * 2).tolist())
+
+    @unittest.skipUnless(native.launcher, "no launcher.c")
+    def test_quick(self):
+        """Calls by launcher.c take tensors that tile.h can take, and leave the others to be looked at."""
+        x, y, copy = torch.ones(3, 4), torch.zeros(3, 4), tile.kernel(COPY)
+        copy(x, y)
+        self.assertTrue(copy.launcher.call((5 * x, y)))
+        self.assertEqual(y.tolist(), (5 * x).tolist())
+        grad, z = torch.ones(3, 4, requires_grad=True), torch.view_as_complex(torch.ones(3, 4, 2))
+        for other in (grad, z.conj().imag, x.to(torch.float64), torch.ones(4, 3).T, torch.ones(3, 4, device="meta"), torch.nn.Parameter(x), torch.ones(3, 4, 1)):
+            self.assertFalse(copy.launcher.call((other, y)))
+        self.assertFalse(copy.launcher.call((x, grad)))
+        with torch.no_grad():
+            self.assertTrue(copy.launcher.call((grad, y)))
+            copy(torch.nn.Parameter(x), y)
+            self.assertTrue(copy.launcher.call((torch.nn.Parameter(x), y)))
+        before = y._version
+        self.assertTrue(copy.launcher.call((x, y)))
+        self.assertGreater(y._version, before)
+        with torch.autograd.forward_ad.dual_level():
+            self.assertFalse(copy.launcher.call((x, y)))
+        with self.assertRaisesRegex(tile.ArgumentError, "'x': Tensor .* under torch.func"):
+            torch.vmap(lambda x: copy(x, y))(torch.ones(2, 3, 4))
+        with self.assertRaisesRegex(tile.ArgumentError, "'x': "):
+            torch.func.grad(lambda x: (copy(x, y), x.sum())[1])(torch.ones(3, 4))
 
     def test_signs(self):
         with self.assertRaisesRegex(tile.ArgumentError, r"'n': expects elements of type u32, got i32: tile.view\(x, \"u32\"\)"):

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import zipfile
 
+LAUNCHER = "tile_launcher.abi3.so"
 PROGRAM = """
 import numpy as np
 import tile
@@ -24,6 +25,7 @@ x = np.random.default_rng(1).random((128, 1000), np.float32)
 y = np.empty_like(x)
 k(x, y)
 print("sums to %.0f" % y.sum())
+print("launcher:", "as built" if native.launcher is None or k.launcher.call((x, y)) else "no quick call")
 print("explains:", "occupancy" in str(k.explain("sm_80")))
 """
 
@@ -68,6 +70,7 @@ def main(source, build, scratch):
     with open(wheels[0], "rb") as one, open(wheels[1], "rb") as two:
         print("equal bytes:", one.read() == two.read())
     print("typed:", "tile/py.typed" in names(wheels[0]))
+    print("launcher is in it:", os.path.exists(os.path.join(build, "package", LAUNCHER)) == ("tile/lib/" + LAUNCHER in names(wheels[0])))
     python, env, place = install(wheels[0], scratch)
     print(run([python, "-c", PROGRAM.replace("PLACE", repr(place))], **env), end="")
     print("tutorial:", ".target sm_80" in run([python, "-m", "tile.tutorial"], **env))

@@ -123,7 +123,7 @@ endif()
 find_program(PYTHON3 python3)
 if(PYTHON3 AND TARGET tile_public_tool)
   add_custom_target(wheel VERBATIM COMMENT "the Python package" DEPENDS tile_public_compiler_shared tile_public_tool tilec_core
-    $<$<TARGET_EXISTS:tile_public_kernels_shared>:tile_public_kernels_shared>
+    $<$<TARGET_EXISTS:tile_public_kernels_shared>:tile_public_kernels_shared> $<$<TARGET_EXISTS:tile_launcher>:tile_launcher>
     COMMAND ${CMAKE_COMMAND} -E env TILE_BUILD=${CMAKE_BINARY_DIR} PYTHONDONTWRITEBYTECODE=1
       ${PYTHON3} ${CMAKE_SOURCE_DIR}/python/build_wheel.py ${CMAKE_BINARY_DIR}/wheel)
 endif()
