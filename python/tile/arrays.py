@@ -2,6 +2,7 @@
 is copied: the kernel gets the address."""
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Sequence
 from typing import Any, Callable, Optional
@@ -44,12 +45,17 @@ def view(array: Any, dtype: str, shape: Optional[Sequence[int]] = None) -> View:
 
 # ---- memory of an argument ----
 
+@functools.lru_cache(1024)  # names of dtypes are made by Python code
+def code_of(dtype: numpy.dtype[Any]) -> int:
+    code = CODES.get(dtype.name)
+    if code is None or not dtype.isnative:
+        raise TypeError(f"no element type of kernels is NumPy's {dtype.str if dtype.isnative else dtype.newbyteorder().str}"
+                        + ("" if dtype.isnative else " in the other byte order"))
+    return code
+
+
 def of_numpy(a: numpy.ndarray[Any, Any], writes: bool = False) -> Memory:
-    code = CODES.get(a.dtype.name)
-    if code is None or not a.dtype.isnative:
-        raise TypeError(f"no element type of kernels is NumPy's {a.dtype.str if a.dtype.isnative else a.dtype.newbyteorder().str}"
-                        + ("" if a.dtype.isnative else " in the other byte order"))
-    strides = None
+    code, strides = code_of(a.dtype), None
     if not a.flags.c_contiguous:
         if any(s % a.itemsize for s in a.strides):
             raise ArgumentError(f"the strides {a.strides} are not whole elements of {a.itemsize} bytes", WRONG)
