@@ -15,6 +15,7 @@
 #include "codegen/header.h"
 #include "codegen/job.h"
 #include "codegen/options.h"
+#include "codegen/target/llvm.h"
 #include "codegen/target/worker.h"
 #include "codegen/workaround/workaround.h"
 #include "frontend/ast.h"
@@ -87,6 +88,14 @@ static bool is_of_llvm(const TlJob *j)
     return j->stage >= TL_STAGE_LLVM && !is_of_tir(j);
 }
 
+/* Emulated code is that of the GPU until it is lowered for the host. */
+static bool llvm_has_target(const TlJob *j)
+{
+    bool gpu = tl_target_is_gpu(j->target);
+    return tl_llvm_has(gpu ? j->target->family->triple : j->target->triple) &&
+           (!j->emulate || tl_llvm_has(j->host->triple));
+}
+
 static tilec_status find_stage(TlJob *j)
 {
     const char *name = j->o->target;
@@ -108,6 +117,9 @@ static tilec_status find_stage(TlJob *j)
     if (llvm)
         return tl_job_fail(j, TILEC_USAGE, "target %s needs LLVM %d, but this is %s", name, llvm,
                            tilec_version());
+    if (is_of_llvm(j) && !llvm_has_target(j))
+        return tl_job_fail(j, TILEC_TOOL, "target %s: this compiler was built without LLVM's code "
+                           "for it; for Python, pip install 'tile[targets]' brings it", name);
     return TILEC_OK;
 }
 

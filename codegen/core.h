@@ -19,7 +19,8 @@ const TlCore *tl_core(char *why, size_t size, tilec_status *out_status);
 /* Notes where the core is, as the environment says now; loads nothing. tl_core does it, too. */
 void tl_core_find(void);
 
-/* What the shared object of the core exports. Its name, TL_CORE_FILE, comes from CMakeLists.txt. */
+/* What the shared object of the core exports. Its names, TL_CORE_FILE and TL_CORE_ALL, come from
+ * CMakeLists.txt. */
 enum { TL_CORE_WHY = 1024 };
 #define TL_CORE_SYMBOL "tl_core_entry"
 TILEC_API extern const TlCore tl_core_entry;

@@ -1,7 +1,8 @@
 /* The core as a shared object of its own, loaded when something is compiled for the first time: it
  * holds LLVM, which takes longer to load than most programs take to find their kernels in the
  * cache. Programs have its folder in their run path (Tile::compiler, tilec.pc); TILE_COMPILER
- * names another one if an installation has moved. */
+ * names another one if an installation has moved. Where the core has few code generators
+ * (target/llvm_few.c), one with all may lie beside it, as TL_CORE_ALL. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@
 static pthread_once_t found = PTHREAD_ONCE_INIT, once = PTHREAD_ONCE_INIT;
 static const TlCore *core;
 static tilec_status status = TILEC_TOOL; /* where there is none */
-static char problem[TL_CORE_WHY], path[4096] = TL_CORE_FILE;
+static char problem[TL_CORE_WHY], folder[4096]; /* folder: "DIR/", or as the linker finds it */
 
 /* The library and what LLVM makes when it is loaded. Where there is less, LLVM's global objects
  * would find no memory, and end the process. */
@@ -33,8 +34,8 @@ static void find(void)
     const char *said = secure_getenv("TILE_COMPILER");
     if (!said || !*said)
         return;
-    int n = snprintf(path, sizeof path, "%s/" TL_CORE_FILE, said);
-    if (*said != '/' || n < 0 || (size_t)n >= sizeof path)
+    int n = snprintf(folder, sizeof folder, "%s/", said);
+    if (*said != '/' || n < 0 || (size_t)n >= sizeof folder)
         snprintf(problem, sizeof problem,
                  "the compiler cannot be loaded: TILE_COMPILER is '%.200s', but must be the "
                  "absolute path of a folder", said);
@@ -43,6 +44,13 @@ static void find(void)
 void tl_core_find(void)
 {
     pthread_once(&found, find);
+}
+
+static void *open_core(const char *file)
+{
+    char path[sizeof folder + sizeof TL_CORE_ALL];
+    snprintf(path, sizeof path, "%s%s", folder, file);
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
 static void load(void)
@@ -58,7 +66,9 @@ static void load(void)
                  NEEDED_MIB);
         return;
     }
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *library = open_core(TL_CORE_ALL);
+    if (!library)
+        library = open_core(TL_CORE_FILE);
     const TlCore *loaded = library ? dlsym(library, TL_CORE_SYMBOL) : NULL;
     if (!loaded)
         snprintf(problem, sizeof problem,

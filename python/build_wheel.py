@@ -1,6 +1,8 @@
 """Makes the wheel of this folder: the Python files and the built libraries. What pip calls (PEP 517), and a command:
 
-    build_wheel.py FOLDER       writes tile-VERSION-py3-none-PLATFORM.whl there and prints its path
+    build_wheel.py FOLDER           writes tile-VERSION-py3-none-PLATFORM.whl there and prints its path
+    build_wheel.py --parts FOLDER   the same as three wheels, each below 25 MB: tile, with code generators for NVIDIA's GPUs and this kind of CPU; tile-targets,
+                                    with all; tile-kernels, of tile.kernels. pip install 'tile[targets,kernels]' takes them together
 
 The libraries come from TILE_PREFIX (where `cmake --install` or the packages put them) or TILE_BUILD (a build tree), else from
 ../build, else from /usr/local or /usr.
@@ -19,7 +21,8 @@ import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIBRARIES = ("libtilec.so.0.1", "libtilec-core.so.0.1")
-OPTIONAL = ("libtilekernels.so.0.1", "tile_launcher.abi3.so")  # of tile.kernels; of quick calls
+KERNELS, LAUNCHER = "libtilekernels.so.0.1", "tile_launcher.abi3.so"  # of tile.kernels; of quick calls: where they were built
+CORE, FEW, ALL = "libtilec-core.so.0.1", os.path.join("few", "libtilec-core.so.0.1"), "libtilec-core-all.so.0.1"
 LINKED_IN = ("libjansson-dev", "zlib1g-dev", "libzstd-dev", "llvm-19-dev", "llvm-22-dev")  # Debian's packages, those that are there
 TIME = (2020, 1, 1, 0, 0, 0)  # of every file: equal input gives equal wheels
 
@@ -51,7 +54,7 @@ def find_libraries():
     for lib, tilec in folders:
         paths = [os.path.join(lib, name) for name in LIBRARIES] + [tilec]
         if all(os.path.exists(p) for p in paths):
-            return [p for p in (os.path.join(lib, name) for name in OPTIONAL) if os.path.exists(p)] + paths
+            return [p for p in (os.path.join(lib, name) for name in (KERNELS, LAUNCHER)) if os.path.exists(p)] + paths
     sys.exit("tile: the built libraries are not found: run ./bootstrap build first, or set TILE_PREFIX or TILE_BUILD. Looked in "
              + ", ".join(lib for lib, _ in folders))
 
@@ -77,19 +80,51 @@ def platform_tag(paths):
     return f"manylinux_2_{newest}_{machine}" if plain else f"linux_{machine}"
 
 
-def metadata():
-    lines = ["Metadata-Version: 2.1", "Name: " + project("name"), "Version: " + project("version"), "Summary: " + project("description"),
+class Part:
+    """A wheel: its name on the index, what it is, what it requires, and its libraries, by their paths in the package."""
+
+    def __init__(self, name, summary, requires, libraries):
+        self.name, self.summary, self.requires, self.libraries = name, summary, requires, libraries
+
+    @property
+    def stem(self):
+        return f"{self.name.replace('-', '_')}-{project('version')}"
+
+
+def whole(libraries):
+    return Part(project("name"), project("description"), [project("dependencies")], {os.path.basename(p): p for p in libraries})
+
+
+def parts(libraries):
+    """tile, tile-targets, tile-kernels, as far as they were built."""
+    named, version = {os.path.basename(p): p for p in libraries}, project("version")
+    few = os.path.join(os.path.dirname(named[CORE]), FEW)
+    if not os.path.exists(few):
+        sys.exit(f"tile: {few} is not there: --parts takes the libraries of a build tree")
+    extras = [f'tile-{extra}=={version}; extra == "{extra}"' for extra in ("targets", "kernels")]
+    yield Part("tile", project("description"), [project("dependencies"), *extras],
+               {**{name: path for name, path in named.items() if name != KERNELS}, CORE: few})
+    yield Part("tile-targets", "Code for AMD's GPUs and other CPUs, for the package tile", ["tile==" + version], {ALL: named[CORE]})
+    if KERNELS in named:
+        yield Part("tile-kernels", "libtilekernels, for tile.kernels of the package tile", ["tile==" + version], {KERNELS: named[KERNELS]})
+
+
+def metadata(part):
+    lines = ["Metadata-Version: 2.1", "Name: " + part.name, "Version: " + project("version"), "Summary: " + part.summary,
              "License: Apache-2.0 WITH LLVM-exception", "Requires-Python: " + project("requires-python"),
-             "Requires-Dist: " + project("dependencies"), "Description-Content-Type: text/markdown", ""]
+             *("Requires-Dist: " + r for r in part.requires), *("Provides-Extra: " + r.split('"')[1] for r in part.requires if "extra ==" in r)]
+    if part.name != project("name"):
+        return "\n".join(lines) + "\n"
     with open(os.path.join(HERE, "README.md"), encoding="utf-8") as f:
-        return "\n".join(lines) + "\n" + f.read()
+        return "\n".join([*lines, "Description-Content-Type: text/markdown", ""]) + "\n" + f.read()
 
 
-def info_files(tag):
-    info = f"tile-{project('version')}.dist-info/"
-    yield info + "METADATA", metadata()
+def info_files(part, tag):
+    info = f"{part.stem}.dist-info/"
+    yield info + "METADATA", metadata(part)
     yield info + "WHEEL", f"Wheel-Version: 1.0\nGenerator: build_wheel.py\nRoot-Is-Purelib: false\nTag: {tag}\n"
-    yield info + "entry_points.txt", "[console_scripts]\ntilec = tile.compiler:main\n"
+    if part.name == project("name"):
+        yield info + "entry_points.txt", "[console_scripts]\ntilec = tile.compiler:main\n"
     for license_path in (os.path.join(HERE, os.pardir, "LICENSE"),):
         if os.path.exists(license_path):
             with open(license_path, encoding="utf-8") as f:
@@ -121,32 +156,38 @@ class Wheel:
         self.zip.close()
 
 
-def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    """PEP 517. The name of the wheel."""
+def write_wheel(part, wheel_directory):
+    """The name of the wheel."""
     with tempfile.TemporaryDirectory() as scratch:
-        libraries = [stripped(p, scratch) for p in find_libraries()]
-        tag = "py3-none-" + platform_tag(libraries)
-        name = f"tile-{project('version')}-{tag}.whl"
+        libraries = {name: stripped(path, scratch) for name, path in part.libraries.items()}
+        tag = "py3-none-" + platform_tag(libraries.values())
+        name = f"{part.stem}-{tag}.whl"
         unfinished = os.path.join(wheel_directory, name + ".part")
         wheel = Wheel(unfinished)
-        files = glob.glob(os.path.join(HERE, "tile", "*.py")) + [os.path.join(HERE, name) for name in ("tile/py.typed", "tutorial.py")]
-        for path in sorted(files, key=os.path.basename):  # python3 -m tile.tutorial
+        if part.name == project("name"):
+            files = glob.glob(os.path.join(HERE, "tile", "*.py")) + [os.path.join(HERE, name) for name in ("tile/py.typed", "tutorial.py")]
+            for path in sorted(files, key=os.path.basename):  # python3 -m tile.tutorial
+                with open(path, "rb") as f:
+                    wheel.add("tile/" + os.path.basename(path), f.read())
+        for library, path in libraries.items():
             with open(path, "rb") as f:
-                wheel.add("tile/" + os.path.basename(path), f.read())
-        for path in libraries:
-            with open(path, "rb") as f:
-                wheel.add("tile/lib/" + os.path.basename(path), f.read(), 0o755)
-        for path, text in info_files(tag):
+                wheel.add("tile/lib/" + library, f.read(), 0o755)
+        for path, text in info_files(part, tag):
             wheel.add(path, text.encode())
-        wheel.close(f"tile-{project('version')}.dist-info/RECORD")
+        wheel.close(f"{part.stem}.dist-info/RECORD")
     os.replace(unfinished, os.path.join(wheel_directory, name))
     return name
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    """PEP 517. The name of the wheel."""
+    return write_wheel(whole(find_libraries()), wheel_directory)
 
 
 def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
     """PEP 517: what the wheel will say, without making it."""
     folder = f"tile-{project('version')}.dist-info"
-    for path, text in info_files("py3-none-linux_" + platform.machine()):
+    for path, text in info_files(whole([]), "py3-none-linux_" + platform.machine()):
         os.makedirs(os.path.dirname(os.path.join(metadata_directory, path)), exist_ok=True)
         with open(os.path.join(metadata_directory, path), "w", encoding="utf-8") as f:
             f.write(text)
@@ -158,7 +199,9 @@ def build_sdist(sdist_directory, config_settings=None):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+    folder = sys.argv[-1]
+    if sys.argv[1:-1] not in ([], ["--parts"]) or len(sys.argv) < 2 or folder.startswith("-"):
         sys.exit(__doc__)
-    os.makedirs(sys.argv[1], exist_ok=True)
-    print(os.path.join(sys.argv[1], build_wheel(sys.argv[1])))
+    os.makedirs(folder, exist_ok=True)
+    for made in parts(find_libraries()) if len(sys.argv) == 3 else [whole(find_libraries())]:
+        print(os.path.join(folder, write_wheel(made, folder)))

@@ -44,6 +44,10 @@ const char *tl_llvm_host_name(const char *feature);
 /* What a CPU's or GPU's code is made with, which has these features. */
 const char *tl_llvm_features(TlArena *arena, const char *cpu, const char *features);
 /* triple "", cpu "": this machine's, with tl_llvm_host_features. opt_level 0..3. */
+/* Code generators that a small core lacks (llvm_more.c, llvm_few.c). */
+void tl_llvm_initialise_more(void);
+bool tl_llvm_has(const char *triple); /* "": this machine's */
+
 void tl_llvm_open(TlLlvm *l, TlArena *arena, const char *name, const char *triple, const char *cpu,
                   const char *features, int opt_level);
 void tl_llvm_close(TlLlvm *l);

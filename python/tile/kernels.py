@@ -139,7 +139,7 @@ def load() -> ctypes.CDLL:
             function.restype, function.argtypes = c_size_t, signature(letters)
         library.tile_kernels_close.restype, library.tile_kernels_close.argtypes = None, [c_void_p]
     except (OSError, AttributeError) as e:
-        raise ImportError(f"the library of tile.kernels cannot be used: {e}") from e
+        raise ImportError(f"the library of tile.kernels cannot be used: {e} (pip install 'tile[kernels]' brings it)") from e
     return library
 
 

@@ -119,13 +119,15 @@ if(TARGET tilec)
   install(TARGETS tile_public_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT compiler)
 endif()
 
-# The Python package with these libraries inside: BUILD/wheel/tile-*.whl.
+# The Python package with these libraries inside: BUILD/wheel/tile-*.whl, and in parts for an index: BUILD/wheels/*.whl.
 find_program(PYTHON3 python3)
 if(PYTHON3 AND TARGET tile_public_tool)
-  add_custom_target(wheel VERBATIM COMMENT "the Python package" DEPENDS tile_public_compiler_shared tile_public_tool tilec_core
-    $<$<TARGET_EXISTS:tile_public_kernels_shared>:tile_public_kernels_shared> $<$<TARGET_EXISTS:tile_launcher>:tile_launcher>
-    COMMAND ${CMAKE_COMMAND} -E env TILE_BUILD=${CMAKE_BINARY_DIR} PYTHONDONTWRITEBYTECODE=1
-      ${PYTHON3} ${CMAKE_SOURCE_DIR}/python/build_wheel.py ${CMAKE_BINARY_DIR}/wheel)
+  set(inside tile_public_compiler_shared tile_public_tool tilec_core $<$<TARGET_EXISTS:tile_public_kernels_shared>:tile_public_kernels_shared>
+    $<$<TARGET_EXISTS:tile_launcher>:tile_launcher>)
+  set(build_wheel ${CMAKE_COMMAND} -E env TILE_BUILD=${CMAKE_BINARY_DIR} PYTHONDONTWRITEBYTECODE=1 ${PYTHON3} ${CMAKE_SOURCE_DIR}/python/build_wheel.py)
+  add_custom_target(wheel VERBATIM COMMENT "the Python package" DEPENDS ${inside} COMMAND ${build_wheel} ${CMAKE_BINARY_DIR}/wheel)
+  add_custom_target(wheels VERBATIM COMMENT "the Python package in parts" DEPENDS ${inside} tilec_core_few
+    COMMAND ${build_wheel} --parts ${CMAKE_BINARY_DIR}/wheels)
 endif()
 
 install(FILES runtime/include/tile.h runtime/include/tile_jit.h runtime/include/tile_xla.h runtime/include/tile_collectives.h codegen/include/tilec.h codegen/include/tilec_report.h
