@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The page of tilec explain --html, and its JSON: explain_page.py TILEC SOURCE FOLDER [CHROMIUM]
+"""The page of tilec explain --html, and its JSON: explain_page.py TILEC SOURCE FOLDER [CHROMIUM [NAME]]
 
-The page is well-formed, refers to nothing outside of itself, and holds exactly what `explain --json` prints, whatever names and
+With NAME, the pages of the library's kernels whose names contain it ("": all, in some 15 minutes), each for five GPUs. The page is well-formed, refers to nothing outside of itself, and holds exactly what `explain --json` prints, whatever names and
 sources contain. The report's parts agree with each other. With CHROMIUM it is drawn: without an error, with the report's numbers.
 """
 import html.parser
@@ -11,6 +11,11 @@ import re
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import amd_asm  # noqa: E402
+
+GPUS = "sm_80,sm_90a,sm_100a,gfx942,gfx1100"
 VOID = {"meta", "input", "br", "link", "img", "hr"}
 HOSTILE = '''// </script><script>alert(1)</script> <!-- @REPORT@ @TITLE@ ${x} `x` \\u003c & \x01 \xff
 /// "</script>"
@@ -203,8 +208,34 @@ def check_drawn(dom, report):
         assert section.count("iteration 0</text>") == sum(1 for loop in k["loops"] if loop["stages"]), name
 
 
-def main(tilec, source, folder, chromium=None):
+def check_library(tilec, folder, chromium, name):
+    """Every kernel of the library at its defaults; without ptxas, whose registers a page then leaves open."""
+    wrong = pages = 0
+    os.environ.setdefault("TILE_PTXAS", "/nonexistent")
+    for r in amd_asm.library(True):
+        if name not in r.name:
+            continue
+        words = [os.path.join(amd_asm.ROOT, r.file), "--kernel", r.kernel, *(w for n, v in r.consts.items() for w in ("--const", f"{n}={v}")), "--target", GPUS]
+        out = os.path.join(folder, r.name.replace("/", "_") + ".html")
+        pages += 1
+        try:
+            as_json = run(tilec, "explain", *words, "--json")
+            run(tilec, "explain", *words, "--html", out)
+            with open(out, "rb") as f:
+                check_page(f.read(), as_json, words[0])
+            report = json.loads(as_json)
+            check_report(report)
+            check_drawn(drawn(chromium, out, folder), report)
+        except (AssertionError, subprocess.TimeoutExpired) as e:
+            wrong += 1
+            print(f"{r.name}: {e}", flush=True)
+    print(f"{pages} pages, {wrong} wrong")
+
+
+def main(tilec, source, folder, chromium=None, name=None):
     os.makedirs(folder, exist_ok=True)
+    if name is not None:
+        return check_library(tilec, folder, chromium, name)
     odd, long_ = os.path.join(folder, 'a<b>&"c.tile'), os.path.join(folder, "long.tile")
     with open(odd, "wb") as f:
         f.write(HOSTILE)
