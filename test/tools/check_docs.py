@@ -161,7 +161,7 @@ def unlisted(root, pages):
         below = dict(re.findall(r'"([\w/]+)/README\.md": "([^"]+)"', f.read()))
     patterns = [f"{folder}/{pattern}.md" for folder, pattern in below.items()]
     for page in pages:
-        if page not in listed and page != "README.md" and not any(fnmatch.fnmatch(page, p) for p in patterns):
+        if page not in listed and page not in ("README.md", "tools/docs/start.md") and not any(fnmatch.fnmatch(page, p) for p in patterns):
             yield f"{page}: tools/docs/contents.md does not list it"
 
 

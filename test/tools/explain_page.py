@@ -190,10 +190,14 @@ def check_drawn(dom, report):
     dom = re.sub(r"<script.*?</script>", "", dom, flags=re.S)  # the report, and what draws it: both have no "<" of sources
     assert "<script" not in dom and "</textarea" not in dom, "a source became part of the page"
     sections = dom.split("<section ")[1:]
-    assert len(sections) == len({k["name"] for t in report["targets"] for k in t["kernels"]}), len(sections)
+
+    def heading(k):
+        return k["name"], ", ".join(f"{c['name']} = {c['value']}" for c in k["consts"])
+
+    assert len(sections) == len({heading(k) for t in report["targets"] for k in t["kernels"]}), len(sections)
     for section in sections:
-        name = re.search(r"<h2>([^<]*)</h2>", section).group(1)
-        all_ = [(t, k) for t in report["targets"] for k in t["kernels"] if k["name"] == name]
+        name, consts = re.search(r'<h2>([^<]*)</h2><div class="soft">([^<]*)</div>', section).groups()
+        all_ = [(t, k) for t in report["targets"] for k in t["kernels"] if heading(k) == (name, consts)]
         rows = re.findall(r'<tr role="tab".*?</tr>', section)
         assert len(rows) == len(all_), (name, len(rows))
         for row, (t, k) in zip(rows, all_):

@@ -3,7 +3,7 @@
 
     stage.py SOURCE TILEC OUT [DOXYGEN]
 
-README.md becomes the index, with the contents (contents.md). Comments within a line go; those on lines of their own end lists, and stay. A link to a
+README.md becomes the index, with the ways in (start.md) and the contents (contents.md). Each chapter of the language is a page. Comments within a line go; those on lines of their own end lists, and stay. A link to a
 folder leads to its README; one to a source offers the file. Pages made here: of `tilec --help`, of the `///` lines of the library, of the
 public headers (api.py), of the Python tutorial's cells. Without DOXYGEN those of the headers say so.
 """
@@ -17,13 +17,15 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "test", "tools")]
 import api  # noqa: E402
-from check_docs import tracked  # noqa: E402
+from check_docs import anchors, tracked  # noqa: E402
 from check_stdlib import FUNCTION  # noqa: E402
 
 FENCE = re.compile(r"^(`{3,}).*?^\1 *$", re.S | re.M)
 # Folders that are no part of the site: a test's data, GitHub's own files, and this folder's pieces.
-LEFT_OUT = ("test/tools/Inputs/", "tools/docs/contents.md")
+LEFT_OUT = ("test/tools/Inputs/", "tools/docs/contents.md", "tools/docs/start.md")
 
+# Of its chapters each is a page.
+LANGUAGE = "frontend/LANGUAGE.md"
 # Pages with pages below them.
 BELOW = {"examples/README.md": "[0-9]*/README", "examples/tutorial/README.md": "[0-9]*", "test/bench/README.md": "results/*",
          "tools/README.md": "*/README"}
@@ -43,6 +45,13 @@ class Site:
         self.source, self.out = source, out
         self.paths = set(tracked(source))
         self.folders = {os.path.dirname(p) for p in self.paths}
+        self.chapters = {}  # of the language, by the anchors of their headings
+        for name, text in chapters(self.read(LANGUAGE))[1]:
+            self.chapters.update((a, name) for a in anchors(text))
+
+    def read(self, path):
+        with open(os.path.join(self.source, path), encoding="utf-8") as f:
+            return f.read()
 
     def put(self, path, text):
         path = os.path.join(self.out, path)
@@ -50,9 +59,12 @@ class Site:
         with open(path, "w", encoding="utf-8") as f:
             f.write(text)
 
-    def target(self, folder, link):
-        """Where a link of a page in `folder` leads on the site; None: nowhere, it is a folder without a page."""
+    def target(self, page, link):
+        """Where a link of a page leads on the site; None: nowhere, it is a folder without a page."""
         path, mark, anchor = link.partition("#")
+        folder = os.path.dirname(page)
+        if anchor in self.chapters and (os.path.normpath(os.path.join(folder, path)) if path else page) == LANGUAGE:
+            return os.path.join(os.path.dirname(path), self.chapters[anchor] + ".md") + mark + anchor
         if not path or re.match(r"\w+:", link):
             return link
         found = os.path.normpath(os.path.join(folder, path))
@@ -71,21 +83,25 @@ class Site:
         shutil.copyfile(os.path.join(self.source, path), os.path.join(self.out, path))
 
     def page(self, path):
-        folder = os.path.dirname(path)
-
         def link(m):
-            to = self.target(folder, m[2])
+            to = self.target(path, m[2])
             return m[1] if to is None else f"[{m[1]}]({to})" if m[1] or to else m[0]
 
         def prose(text):
             text = re.sub(r"(?<=\S) ?<!--.*?-->", "", text, flags=re.S)
             return re.sub(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)", link, text)
 
-        with open(os.path.join(self.source, path), encoding="utf-8") as f:
-            text = f.read()
+        text = self.read(path)
         if path == "frontend/ERRORS.md":  # its examples are in the language
             text = re.sub(r"^```\n(.*?)^```$", r"```tile\n\1```", text, flags=re.S | re.M)
         return outside_of_code(text, prose)
+
+
+def chapters(text):
+    """(the beginning, [(page, text)...]) of a document: its headings of the second level begin chapters."""
+    starts = [m.start() for m in re.finditer(r"^## ", FENCE.sub(lambda m: "x" * len(m[0]), text), re.M)]
+    parts = [text[a:b].replace("\n### ", "\n## ").replace("## ", "# ", 1) for a, b in zip(starts, [*starts[1:], len(text)])]
+    return text[:starts[0]], [("LANGUAGE-" + min(anchors(p.split("\n")[0])), p) for p in parts]
 
 
 def functions(source):
@@ -128,8 +144,13 @@ def main(source, tilec, out, doxygen=""):
         if path.endswith(".md") and not path.startswith(LEFT_OUT):
             text = site.page(path)
             if path == "README.md":
-                with open(os.path.join(HERE, "contents.md"), encoding="utf-8") as f:
-                    path, text = "index.md", text + "\n" + f.read()
+                title, lead, rest = text.split("\n\n", 2)
+                path, text = "index.md", "\n\n".join((title, lead, site.page("tools/docs/start.md").replace("](../../", "](") + rest)) + "\n" + site.read("tools/docs/contents.md")
+            if path == LANGUAGE:
+                text, pages = chapters(text)
+                text += "\n```{toctree}\n\n" + "\n".join(name for name, _ in pages) + "\n```\n"
+                for name, chapter in pages:
+                    site.put(f"frontend/{name}.md", chapter)
             if path in BELOW:
                 text += f"\n```{{toctree}}\n:hidden:\n:glob:\n\n{BELOW[path]}\n```\n"
             site.put(path, text)
