@@ -5,7 +5,7 @@
                                     with all; tile-kernels, of tile.kernels. pip install 'tile[targets,kernels]' takes them together
 
 The libraries come from TILE_PREFIX (where `cmake --install` or the packages put them) or TILE_BUILD (a build tree), else from
-../build, else from /usr/local or /usr.
+../build, else from /usr/local or /usr. TILE_WHEEL_LEVEL is how hard they are packed, 1 to 9 (the default).
 """
 import base64
 import glob
@@ -138,7 +138,7 @@ def info_files(part, tag):
 
 class Wheel:
     def __init__(self, path):
-        self.zip = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9)
+        self.zip = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=int(os.environ.get("TILE_WHEEL_LEVEL", 9)))
         self.record = []
 
     def add(self, name, data, mode=0o644):
