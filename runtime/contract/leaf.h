@@ -39,13 +39,12 @@ typedef enum tl_gpu_can {
     TL_CAN_TENSOR_I8 = 1 << 17,     /* ... of i8 */
     TL_CAN_TENSOR_SCALED = 1 << 18, /* ... with scales of blocks, named .block16, .block32 */
     TL_CAN_MMA_SCALED = 1 << 19,    /* mma.sync of f8, f6, f4 with scales of blocks */
-    TL_CAN_WIDE = 1 << 20,          /* accesses of 32 bytes to global memory */
+    TL_CAN_F4 = 1 << 20,            /* as F8, two f4e2m1 */
     TL_CAN_REDUX_F32 = 1 << 21,     /* as REDUX, min and max of f32 */
     TL_CAN_MULTICAST = 1 << 22,     /* bulk copies to all programs of a cluster */
     TL_CAN_COLUMNS = 1 << 23,       /* loads of 16 lanes from shared memory that transpose */
     TL_CAN_SHIFT = 1 << 24,         /* shuffles that say whether the other lane is there */
-    TL_CAN_REDUX = 1 << 25,         /* integers of all lanes of a warp combined by an instruction */
-    TL_CAN_F4 = 1 << 26             /* as F8, two f4e2m1 */
+    TL_CAN_REDUX = 1 << 25          /* integers of all lanes of a warp combined by an instruction */
 } tl_gpu_can;
 
 /* How REDUX combines words, and REDUX_F32 their floats: there a NaN does not count. */

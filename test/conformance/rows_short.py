@@ -5,7 +5,7 @@ Computed, carried by loops, exchanged by them, in place, beside what has other r
 import numpy as np
 
 from rows import row
-from values import Arr, exact, is_float, poison, random_bits, store
+from values import Arr, exact, is_float, poison, random_bits, rounded, store
 
 
 def values(t, seed, *shape):
@@ -65,3 +65,23 @@ def short(a, h, w):
         tile[:len(inside)] = p[inside]
         total[inside] = p[inside] + tile.max(0)
     return {"a": exact(v + r), "b": exact(total), "c": exact(c + x * z + s)}
+
+
+# The last element of a tile, alone in its vector, of what was computed wider. Later programs have earlier places: what
+# is stored too wide is over what the program before has stored.
+for t, wide in (("u8", "i32"), ("i16", "i32"), ("bf16", "bf16"), ("i32", "i64")):
+    for w in (17, 33, 65):
+        row(
+            f"short_last_lane_of_{t}_{w}", f"""
+kernel k(const {t} x[N], {t} y[N])
+    grid(cdiv(N, {w}))
+{{
+    int i = (cdiv((int)N, {w}) - 1 - pid(0)) * {w};
+    auto v = cast(x[i +: {w}], {wide});
+    y[i +: {w}] = cast(v * v{" / 7" if wide[0] == "i" else ""}, {t});
+}}
+""", {
+                "x": values(t, w, 7 * w),
+                "y": poison(t, 7 * w)
+            }, lambda a, t=t: {"y": rounded(a["x"] * a["x"], t) if is_float(t) else
+                                    exact((a["x"].astype(np.int64)**2 // 7).astype(a["x"].dtype))})

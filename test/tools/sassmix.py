@@ -9,7 +9,7 @@ Counts are of instructions in the text, not of how often they run. The padding b
 One that never runs (@!PT: ptxas for sm_80 puts such behind waits for copies) is a NOP. A trip of a loop that has
 branches need not run all of it; the shortest way round is counted apart.
 
-The main loop of a kernel is the one with the most matrix instructions; else multiply-adds; else instructions.
+The main loop of a kernel is the one with the most matrix instructions; else of floating point; else of all, as for tilec explain.
 
 --kernel NAME   only kernels whose symbol is NAME, or NAME and a number (gemm: gemm_0, gemm_1)
 --json          [{"kernel", "total", "mix": {name: count}, "loops": [{"from", "to", "main", "total", "mix",
@@ -30,8 +30,6 @@ import re
 import struct
 import sys
 
-MATRIX = ("HMMA", "IMMA", "BMMA", "DMMA", "QMMA", "HGMMA", "IGMMA", "BGMMA", "QGMMA")
-MULTIPLY_ADD = ("FFMA", "DFMA", "HFMA2", "IMAD", "IDP")
 ALWAYS, NEVER = 7, 15  # guards: the predicate that is true, and its opposite
 
 
@@ -46,15 +44,16 @@ WIDTHS = {"LDG": ("global", BY_WIDTH), "STG": ("global", BY_WIDTH), "LD": ("glob
 OF_WIDTH, OF_MATRICES = 9, 8  # where the code is in the high word
 
 
-def opcodes():
-    """Operation (9 bits) to name: the compiler's table."""
+def table():
+    """The compiler's: (name, operation of 9 bits, class)."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     with open(os.path.join(root, "codegen", "report", "sass.def"), encoding="utf-8") as f:
-        rows = re.findall(r'^SASS\("(\w+)", *(0x[0-9a-f]+),', f.read(), re.M)
-    return {int(code, 16): name for name, code in rows}
+        rows = re.findall(r'^SASS\("(\w+)", *(0x[0-9a-f]+), *(\w+)\)', f.read(), re.M)
+    return [(name, int(code, 16), of) for name, code, of in rows]
 
 
-OPCODES = opcodes()
+OPCODES = {code: name for name, code, _ in table()}
+MATRIX, FLOAT = (tuple({name: None for name, _, of in table() if of == wanted}) for wanted in ("MATRIX", "FLOAT"))
 
 
 # ---- the file ----
@@ -257,7 +256,7 @@ def bytes_of(code):
 
 
 def weight(loop):
-    return tuple(sum(loop["mix"][n] for n in names) for names in (MATRIX, MULTIPLY_ADD)) + (loop["total"],)
+    return tuple(sum(loop["mix"][n] for n in names) for names in (MATRIX, FLOAT)) + (loop["total"],)
 
 
 def analyze(name, text, sm):

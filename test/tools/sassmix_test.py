@@ -42,7 +42,7 @@ def cubin(texts, sm=80, abi=8):
     return head + bodies + b"".join(heads)
 
 
-MOV, FFMA, HMMA, EXIT, BRA, NOP, CALL = 0x202, 0x223, 0x23c, 0x94d, 0x947, 0x918, 0x944
+MOV, FFMA, FADD, IMAD, HMMA, EXIT, BRA, NOP, CALL = 0x202, 0x223, 0x221, 0x224, 0x23c, 0x94d, 0x947, 0x918, 0x944
 
 
 def nest(sm):
@@ -77,6 +77,13 @@ class SassMix(unittest.TestCase):
     def test_main_loop_has_the_matrix_instructions(self):
         one = b"".join([word(FFMA)] * 9 + [word(BRA, GUARDED, -10)])
         two = b"".join([word(HMMA), word(BRA, GUARDED, -2)])
+        kernel, = self.analyze(cubin({"k": one + two + word(EXIT)}))
+        self.assertEqual([x["main"] for x in kernel["loops"]], [False, True])
+
+    def test_main_loop_without_matrix_instructions(self):
+        """Has most of floating point: an IMAD may be a move."""
+        one = b"".join([word(IMAD)] * 2 + [word(FFMA), word(BRA, GUARDED, -4)])
+        two = b"".join([word(FADD), word(FFMA), word(BRA, GUARDED, -3)])
         kernel, = self.analyze(cubin({"k": one + two + word(EXIT)}))
         self.assertEqual([x["main"] for x in kernel["loops"]], [False, True])
 
