@@ -51,6 +51,7 @@ typedef struct TlCpuMultiply {
     LLVMValueRef lo, by;              /* k of the loop's first iteration, from one to the next */
     LLVMValueRef first, trips;        /* the chunk's first iteration, how many it has */
     bool reads_b;                     /* B is not packed */
+    int deep;                         /* one row of A: rows of B at a time; 0: one by one */
     bool from_zero;                   /* acc is not read: sums begin at 0 */
 } TlCpuMultiply;
 

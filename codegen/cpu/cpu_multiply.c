@@ -243,6 +243,30 @@ static void add_read(TlCpuMultiply *x, int mr, const LLVMValueRef *a, LLVMValueR
     }
 }
 
+/* The same of one row of A and x->deep rows of B: down them vector by vector, so that lines of
+ * several pages are asked for at once. */
+static void add_deep(TlCpuMultiply *x, LLVMValueRef a, LLVMValueRef k, LLVMValueRef from,
+                     LLVMValueRef column, LLVMValueRef *acc)
+{
+    TlCpuGen *g = x->g;
+    TlCpuMultiply y = *x;
+    LLVMValueRef s[TL_NEST_DEEP], v;
+    y.nv = 1;
+    TL_ASSERT(x->deep <= TL_NEST_DEEP, "%d rows of B", x->deep);
+    for (int i = 0; i < x->deep; i++) {
+        LLVMValueRef at = tl_cpu_add(g, k, tl_gen_int(&g->gen, i));
+        s[i] = LLVMBuildLoad2(g->b, x->elem, tl_cpu_part_at(x, a, at), "");
+        LLVMSetAlignment(s[i], (unsigned)tl_dtype_bytes(x->p->part[0]));
+        s[i] = tl_gen_splat(&g->gen, s[i], x->width);
+    }
+    for (int n = 0; n < x->nv * x->deep; n++) {
+        int j = n / x->deep, i = n % x->deep;
+        tl_cpu_read_b(&y, tl_cpu_add(g, from, tl_gen_int(&g->gen, i)),
+                      tl_cpu_add(g, column, tl_gen_int(&g->gen, (int64_t)j * x->width)), &v);
+        acc[j] = tl_cpu_multiply_add(x, s[i], v, acc[j]);
+    }
+}
+
 /* acc += the chunk's part of the block, iteration by iteration. */
 static void add_trips(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int mr, bool whole,
                       LLVMValueRef *acc)
@@ -259,10 +283,14 @@ static void add_trips(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int 
     tl_cpu_loop_begin(g, &trips, tl_gen_int(&g->gen, 0), x->trips, 1, sums, acc);
     memcpy(acc, trips.carry, sums * sizeof *acc);
     tl_cpu_lower_trip(x, tl_cpu_add(g, x->first, trips.i));
-    tl_cpu_loop_known(g, &l, 0, k / per, rows, sums, acc);
+    tl_cpu_loop_known(g, &l, 0, k / per, x->deep ? x->deep : rows, sums, acc);
     memcpy(acc, l.carry, sums * sizeof *acc);
     LLVMValueRef from = tl_cpu_times(g, l.i, per);
-    add_read(x, mr, a, tl_cpu_add(g, tl_cpu_times(g, trips.i, k), from), from, column, acc);
+    LLVMValueRef at = tl_cpu_add(g, tl_cpu_times(g, trips.i, k), from);
+    if (x->deep)
+        add_deep(x, a[0], at, from, column, acc);
+    else
+        add_read(x, mr, a, at, from, column, acc);
     tl_cpu_loop_end(g, &l, acc);
     memcpy(acc, l.carry, sums * sizeof *acc);
     tl_cpu_loop_end(g, &trips, acc);
@@ -388,21 +416,39 @@ void tl_cpu_multiply(TlCpuMultiply *x)
     tl_cpu_loop_end(g, &groups, NULL);
 }
 
-/* All rows times a panel of B after the other, which stays in a cache meanwhile. */
-void tl_cpu_multiply_few(const TlCpuMultiply *x)
+/* All rows, mr at a time, times a panel of nv vectors of B after the other, which stays in a cache
+ * meanwhile. */
+static void multiply_read(const TlCpuMultiply *x, int mr, int nv, int deep)
 {
     TlCpuGen *g = x->g;
-    int mr = x->n->few_rows.mr;
     TlCpuLoop panels, rows;
     TlCpuMultiply y = *x;
-    y.nv = x->n->few_rows.nv;
-    y.panel = (int64_t)y.nv * x->width;
+    y.nv = nv;
+    y.panel = (int64_t)nv * x->width;
     y.reads_b = true;
+    y.deep = deep;
     tl_cpu_loop_known(g, &panels, 0, x->acc_row / y.panel, 1, 0, NULL);
     tl_cpu_loop_begin(g, &rows, x->from, x->to, mr, 0, NULL);
     block(&y, rows.i, panels.i, mr, false);
     tl_cpu_loop_end(g, &rows, NULL);
     tl_cpu_loop_end(g, &panels, NULL);
+}
+
+void tl_cpu_multiply_few(const TlCpuMultiply *x)
+{
+    TlCpuGen *g = x->g;
+    const TlNestFew *f = &x->n->few_rows;
+    if (!f->single) {
+        multiply_read(x, f->mr, f->nv, 0);
+        return;
+    }
+    LLVMValueRef rows = LLVMBuildSub(g->b, x->to, x->from, "");
+    TlCpuFork fork =
+        tl_cpu_fork(g, LLVMBuildICmp(g->b, LLVMIntEQ, rows, tl_gen_int(&g->gen, 1), ""));
+    multiply_read(x, 1, f->single, f->deep);
+    tl_cpu_fork_else(g, &fork, NULL);
+    multiply_read(x, f->mr, f->nv, 0);
+    tl_cpu_fork_end(g, &fork, NULL);
 }
 
 /* The columns that are seen: in panels; where that would be more than half of a panel too many, the

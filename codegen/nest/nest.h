@@ -26,6 +26,7 @@ enum {
     TL_NEST_SUMS = 64,         /* partial results of a reduction, of all its values and rows */
     TL_NEST_ROWS = 4,          /* that are reduced together */
     TL_NEST_ACCUMULATORS = 24, /* vectors of a block of sums of a product */
+    TL_NEST_DEEP = 8,          /* rows of B that one row is multiplied by */
     TL_NEST_JOINED = 8,        /* vectors that a reshape interleaves */
     TL_NEST_TURNED = 16,       /* vectors of which every such word is one of a home's */
     TL_NEST_STRIDE = 8,        /* vectors of which a load takes every such element */
@@ -298,7 +299,8 @@ typedef struct TlNestFew {
     /* B lies along k, and so do the lanes of sums, which are added up at the end: nothing is
      * transposed. Then nv is columns of a block, of which each sum is a vector. */
     bool along;
-    int single;         /* along: columns of a block of one row */
+    int single; /* along: columns of a block of one row; else its vectors, or 0: as of several */
+    int deep;           /* rows of B, all side by side, that a block of one row takes at a time */
     TlNestAccess *ends; /* along: B's load, of whose columns some may be outside; NULL: all must be
                          * inside */
     int ends_axis;      /* of columns, in its view */

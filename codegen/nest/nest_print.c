@@ -189,6 +189,8 @@ static void put_few_rows(Print *p, const TlNestFew *f)
                  f->rows, f->mr, f->nv, f->along ? "columns" : "vectors");
     if (f->along)
         tl_sbuf_putf(p->out, ", of one row and %d, lanes along k", f->single);
+    else if (f->single)
+        tl_sbuf_putf(p->out, ", of one row and %d, down %d rows of B", f->single, f->deep);
 }
 
 static void put_product(Print *p, const TlNest *n)

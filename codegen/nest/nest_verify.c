@@ -229,7 +229,8 @@ static const char *check_product(const TlNest *n)
     if (!n->pack[1] || (!n->pack[0] && !n->product->a_load))
         return "an operand is not packed";
     const TlNestFew *f = &n->few_rows;
-    int columns = f->along ? f->nv : f->nv * n->width, single = f->along ? f->single : columns;
+    int lanes = f->along ? 1 : n->width, columns = f->nv * lanes;
+    int single = f->single ? f->single * lanes : columns;
     if (f->rows && ((f->mr + 1) * f->nv > TL_NEST_ACCUMULATORS || n->form.padded[1] % columns ||
                     n->form.padded[1] % single))
         return "a block of few rows is too large, or does not divide the columns";

@@ -60,6 +60,14 @@ for t in ("f32", "f64", "bf16", "i8"):
             {"A": small(t, 1, m, k), "B": small(t, 2, k, n), "C": poison(SUMS[t], m, n)},
             lambda a: {"C": exact(a["A"].astype(np.float64) @ a["B"].astype(np.float64))})
 
+# one row, and more or fewer columns and rows of B than it takes at a time
+for bn, bk in ((128, 32), (256, 16), (96, 20), (16, 5), (8, 64)):
+    for t in ("f32", "f64", "i32"):
+        row(f"few_rows_nn_{t}_1x{3 * bn}x{7 * bk}_by_{bn}x{bk}",
+            product_kernel(f"const {t} A[M, K], const {t} B[K, N], {SUMS[t]} C[M, N]", acc=SUMS[t], block=(16, bn, bk)),
+            {"A": small(t, 1, 1, 7 * bk), "B": small(t, 2, 7 * bk, 3 * bn), "C": poison(SUMS[t], 1, 3 * bn)},
+            lambda a: {"C": exact(a["A"].astype(np.float64) @ a["B"].astype(np.float64))})
+
 # errors of sums that are not exact, one row and several
 for t in ("f32", "bf16", "f16", "f64"):
     for m in (1, 6):

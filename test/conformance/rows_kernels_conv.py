@@ -175,7 +175,12 @@ for i, (t, o, n, h, w, c, r, s, p, q, window, multiple) in enumerate(
      # rows of several vectors of whole pixels, inside and at both ends
      ("f32", "f32", 1, 3, 90, 3, 3, 3, 3, 90, ONE, 1),
      ("f16", "f32", 1, 4, 260, 1, 2, 3, 2, 262, (2, 1, 1, 3, 1, 2), 1),
-     ("bf16", "bf16", 2, 2, 50, 7, 1, 4, 2, 45, (1, 1, 0, -1, 1, 1), 1))):
+     ("bf16", "bf16", 2, 2, 50, 7, 1, 4, 2, 45, (1, 1, 0, -1, 1, 1), 1),
+     # pixels of many channels, inside and at both ends: blocks that overlap, half blocks, strides, two programs a row
+     ("f32", "f32", 1, 5, 12, 40, 3, 3, 5, 12, ONE, 1),
+     ("f16", "f32", 2, 4, 14, 24, 2, 4, 5, 13, ONE, 1),
+     ("f32", "f32", 1, 6, 17, 33, 3, 3, 3, 9, (2, 2, 1, 1, 1, 1), 1),
+     ("bf16", "bf16", 1, 3, 9, 520, 3, 3, 3, 9, ONE, 1))):
     k = c * multiple
     adjoint(depthwise, depthwise_gradients, (n, h, w, c), (r, s, k), (n, p, q, k), window)
     scalars, bias, total = dict(zip(NAMES, window)), i % 2 == 0, "f64" if t == "f64" else "f32"

@@ -43,6 +43,16 @@ for t, o, form, m, n, k in FEW:
     kernel_row("gemm", "gemm", f"few_rows_{t}_to_{o}_{form}_{m}x{n}x{k}",
                {"A": held(t, 1, m, k, ta), "B": held(t, 2, k, n, tb), "C": poison(o, m, n)},
                lambda a, ta=ta, tb=tb, o=o: {"C": rounded(product(a["A"], a["B"], ta, tb), o)}, T=t, O=o, TA=ta, TB=tb)
+# One column of C: on CPUs its sums have their lanes along K
+COLUMN = [("f32", "f32", "nn", 70, 100), ("f32", "f32", "nt", 130, 64), ("f64", "f64", "nn", 33, 130),
+          ("f16", "f16", "nn", 129, 257), ("bf16", "f32", "nt", 5, 70), ("f8e4m3", "f32", "nn", 9, 40),
+          ("f32", "f32", "nn", 3, 0), ("i8", "i32", "nn", 9, 70)]
+for t, o, form, m, k in COLUMN:
+    tb = FORMS[form][1]
+    kernel_row("gemm", "gemm", f"one_column_{t}_to_{o}_{form}_{m}x{k}",
+               {"A": held(t, 1, m, k), "B": held(t, 2, k, 1, tb), "C": poison(o, m, 1)},
+               lambda a, tb=tb, o=o: {"C": rounded(np.maximum(product(a["A"], a["B"], tb=tb), 0), o)},
+               T=t, O=o, TB=tb, epilogue="activation.relu")
 kernel_row("gemm", "gemm", "f8_mixed",
            {"A": held("f8e4m3", 1, 33, 40), "B": held("f8e5m2", 2, 40, 20), "C": poison("f32", 33, 20)},
            lambda a: {"C": exact(product(a["A"], a["B"]))}, T="f8e4m3", U="f8e5m2", O="f32", **SMALL)

@@ -1,6 +1,6 @@
 /* Works that are kernels of the library, std.kernels.*, in f32: part of contend_tile.c. A work is
  * one launch or several, which are timed together. */
-enum { MOST_LAUNCHES = 3, MOST_ARGS = 16, SPARES = 8 };
+enum { MOST_LAUNCHES = 3, MOST_ARGS = 20, SPARES = 8 };
 
 static struct Launch {
     tile_kernel *kernel;
@@ -168,7 +168,9 @@ static bool prepare_lib_gemm_i8(void)
 
 #define HEADS F32, {"t.D", d, NULL}, {"o.causal", arg[3], NULL}
 /* Its numbers: the scale, and what only other options take. */
-#define SCORES tile_f32(1 / sqrtf((float)d)), tile_f32(0), tile_i32(0), tile_i32(0), tile_i32(0)
+#define SCORES                                                                                     \
+    tile_f32(1 / sqrtf((float)d)), tile_f32(0), tile_i32(0), tile_i32(0), tile_i32(0),             \
+        tile_f32(0), tile_u64(0), tile_i32(0)
 
 static bool prepare_lib_attention(void)
 {
