@@ -237,6 +237,47 @@ static LLVMValueRef number_of_chunk(Chunk *c)
     return n ? tl_cpu_add(g, LLVMBuildMul(g->b, n, chunks, ""), first) : first;
 }
 
+/* The same by where B is, along the axes on which the loops around move it, and how many there are:
+ * programs that have every second iteration have chunks of their own so. *outside: i1, it is not
+ * within B. NULL: no number says where it is. */
+static LLVMValueRef number_by_place(Chunk *c, LLVMValueRef *all, LLVMValueRef *outside)
+{
+    TlCpuGen *g = c->x.g;
+    const TlNestProduct *p = c->p;
+    LLVMValueRef n = NULL, trips = tl_gen_int(&g->gen, p->trips);
+    for (uint32_t i = 0; p->numbering >> i; i++) {
+        if (!(p->numbering >> i & 1))
+            continue;
+        TlValue *at = c->b->a->place.index[i].value;
+        LLVMValueRef index = tl_gen_to_i64(&g->gen, at, tl_gen_scalar(&g->gen, at)),
+                     extent = c->b->view->extent[i],
+                     out = LLVMBuildICmp(g->b, LLVMIntUGE, index, extent, "");
+        *all = n ? LLVMBuildMul(g->b, *all, extent, "") : extent;
+        *outside = n ? LLVMBuildOr(g->b, *outside, out, "") : out;
+        n = n ? tl_cpu_add(g, LLVMBuildMul(g->b, n, extent, ""), index) : index;
+    }
+    if (!n)
+        return NULL;
+    LLVMValueRef first = LLVMBuildUDiv(g->b, c->x.first, trips, "");
+    LLVMValueRef chunks =
+        LLVMBuildUDiv(g->b, tl_cpu_add(g, c->n, tl_gen_int(&g->gen, p->trips - 1)), trips, "");
+    *all = LLVMBuildMul(g->b, *all, chunks, "");
+    return tl_cpu_add(g, LLVMBuildMul(g->b, n, chunks, ""), first);
+}
+
+/* By place where there are slots for all of these. */
+static LLVMValueRef slot_of_chunk(Chunk *c, LLVMValueRef last)
+{
+    TlCpuGen *g = c->x.g;
+    LLVMValueRef all, outside, by_trips = number_of_chunk(c),
+                               n = number_by_place(c, &all, &outside);
+    if (!n)
+        return by_trips;
+    LLVMValueRef fits = LLVMBuildICmp(g->b, LLVMIntULE, all, last, "");
+    fits = LLVMBuildAnd(g->b, fits, LLVMBuildNot(g->b, outside, ""), "");
+    return LLVMBuildSelect(g->b, fits, n, by_trips, "");
+}
+
 /* ---- chunks that are multiplied together ----
  * Chunks of the iterations of the loops around wait for each other, so that sums go through memory
  * once for all of them: scratch memory says how many they are, how many rows of the shared slot
@@ -286,7 +327,7 @@ static LLVMValueRef choose_slot(Chunk *c, LLVMValueRef buffer)
     TlCpuGen *g = c->x.g;
     const TlNestProduct *p = c->p;
     int64_t great = p->panel_rows * c->x.acc_row, before = ((int64_t)p->slots - 1) * great;
-    LLVMValueRef n = number_of_chunk(c), last = tl_gen_int(&g->gen, (int64_t)p->slots - 1);
+    LLVMValueRef last = tl_gen_int(&g->gen, (int64_t)p->slots - 1);
     LLVMValueRef size = tl_gen_int(&g->gen, great), rows = c->x.panel_rows;
     if (p->tagged > p->slots) {
         LLVMValueRef most = tl_gen_int(&g->gen, (int64_t)p->tagged - 1);
@@ -297,6 +338,7 @@ static LLVMValueRef choose_slot(Chunk *c, LLVMValueRef buffer)
         last = tl_cpu_smaller(g, last, most);
         rows = tl_cpu_smaller(g, rows, c->x.panel_rows);
     }
+    LLVMValueRef n = slot_of_chunk(c, last);
     c->in_last = LLVMBuildICmp(g->b, LLVMIntUGE, n, last, "");
     LLVMValueRef at = LLVMBuildMul(g->b, n, size, "");
     at = LLVMBuildSelect(g->b, c->in_last, tl_gen_int(&g->gen, before), at, "");
@@ -820,6 +862,7 @@ static TlCpuMultiply multiply_of(TlCpuGen *g, const TlNest *nest)
                            .per = p->per,
                            .width = nest->width,
                            .nv = nest->nv,
+                           .halves = nest->halves,
                            .mr = nest->mr,
                            .panel = nest->panel,
                            .fetches = nest->fetches,

@@ -32,6 +32,7 @@ typedef struct TlCpuMultiply {
     TlDtype dtype;          /* of the sums */
     LLVMTypeRef elem, part; /* a packed element; a part of it */
     int per, width, nv, mr;
+    bool halves;                    /* two rows share the last vector of their panel */
     int64_t panel;                  /* columns of a panel */
     bool fetches;                   /* rows of B are asked for ahead */
     LLVMValueRef panel_rows;        /* that it has room for, and one more */

@@ -71,35 +71,174 @@ static LLVMValueRef column_of(TlCpuMultiply *x, LLVMValueRef k, LLVMValueRef m)
     return tl_cpu_part_at(x, LLVMBuildLoad2(x->g->b, x->g->ptr, p, ""), m);
 }
 
-/* acc += the element of A at `a` * a row of B. */
-static void add_row(TlCpuMultiply *x, LLVMValueRef a, const LLVMValueRef *row, LLVMValueRef *acc)
+/* The element of A at `a`, in all lanes. */
+static LLVMValueRef splat_at(TlCpuMultiply *x, LLVMValueRef a)
+{
+    LLVMValueRef s = LLVMBuildLoad2(x->g->b, x->elem, a, "");
+    LLVMSetAlignment(s, (unsigned)tl_dtype_bytes(x->p->part[0]));
+    return tl_gen_splat(&x->g->gen, s, x->width);
+}
+
+/* ---- blocks ----
+ * Sums of a block: those of row i from i * full_vectors on, and, where two rows share the last
+ * vector of their panel, one for each two behind all of these. */
+
+static int full_vectors(const TlCpuMultiply *x)
+{
+    return x->nv - x->halves;
+}
+
+static int sums_of(const TlCpuMultiply *x, int mr)
+{
+    return mr * full_vectors(x) + (x->halves ? mr / 2 : 0);
+}
+
+/* Each element of half a vector twice, side by side. */
+static LLVMValueRef doubled(TlCpuMultiply *x, LLVMValueRef half)
+{
+    LLVMValueRef lane[TL_NEST_LANES];
+    for (int i = 0; i < x->width; i++)
+        lane[i] = LLVMConstInt(x->g->i32, (uint64_t)i / 2, 0);
+    return LLVMBuildShuffleVector(x->g->b, half, half, LLVMConstVector(lane, (unsigned)x->width),
+                                  "");
+}
+
+/* The sums of one of two rows that share a vector: every second lane. */
+static LLVMValueRef half_of(TlCpuMultiply *x, LLVMValueRef v, int row)
+{
+    LLVMValueRef lane[TL_NEST_LANES];
+    int half = x->width / 2;
+    for (int i = 0; i < half; i++)
+        lane[i] = LLVMConstInt(x->g->i32, (uint64_t)(2 * i + row), 0);
+    return LLVMBuildShuffleVector(x->g->b, v, v, LLVMConstVector(lane, (unsigned)half), "");
+}
+
+/* The other way round. */
+static LLVMValueRef shared_by(TlCpuMultiply *x, LLVMValueRef first, LLVMValueRef second)
+{
+    LLVMValueRef lane[TL_NEST_LANES];
+    int half = x->width / 2;
+    for (int i = 0; i < x->width; i++)
+        lane[i] = LLVMConstInt(x->g->i32, (uint64_t)(i / 2 + i % 2 * half), 0);
+    return LLVMBuildShuffleVector(x->g->b, first, second, LLVMConstVector(lane, (unsigned)x->width),
+                                  "");
+}
+
+/* The elements of A at `a` and `b`, in turns in all lanes. beside: they lie side by side. */
+static LLVMValueRef two_at(TlCpuMultiply *x, LLVMValueRef a, LLVMValueRef b, bool beside)
 {
     TlCpuGen *g = x->g;
-    LLVMValueRef s = LLVMBuildLoad2(g->b, x->elem, a, "");
-    LLVMSetAlignment(s, (unsigned)tl_dtype_bytes(x->p->part[0]));
-    s = tl_gen_splat(&g->gen, s, x->width);
-    for (int j = 0; j < x->nv; j++)
-        acc[j] = tl_cpu_multiply_add(x, s, row[j], acc[j]);
+    LLVMValueRef two = LLVMGetUndef(tl_gen_vec(x->elem, 2)), at[] = {a, b}, lane[TL_NEST_LANES];
+    if (beside)
+        two = LLVMBuildLoad2(g->b, tl_gen_vec(x->elem, 2), a, "");
+    for (int i = 0; i < 2; i++) {
+        LLVMValueRef e = beside ? two : LLVMBuildLoad2(g->b, x->elem, at[i], "");
+        LLVMSetAlignment(e, (unsigned)tl_dtype_bytes(x->p->part[0]));
+        two = beside
+                  ? two
+                  : LLVMBuildInsertElement(g->b, two, e, LLVMConstInt(g->i32, (uint64_t)i, 0), "");
+    }
+    for (int i = 0; i < x->width; i++)
+        lane[i] = LLVMConstInt(g->i32, (uint64_t)i % 2, 0);
+    return LLVMBuildShuffleVector(g->b, two, two, LLVMConstVector(lane, (unsigned)x->width), "");
+}
+
+static LLVMValueRef align_half(TlCpuMultiply *x, LLVMValueRef access)
+{
+    LLVMSetAlignment(access, (unsigned)(tl_dtype_bytes(x->dtype) * x->width / 2));
+    return access;
+}
+
+/* The half that follows the full vectors of the row at base. */
+static LLVMValueRef half_at(TlCpuMultiply *x, LLVMValueRef base)
+{
+    return full_vectors(x)
+               ? tl_cpu_elem_at(x, base,
+                                tl_gen_int(&x->g->gen, (int64_t)full_vectors(x) * x->width))
+               : base;
+}
+
+static LLVMValueRef load_half(TlCpuMultiply *x, LLVMValueRef base)
+{
+    LLVMTypeRef type = tl_gen_vec(x->elem, x->width / 2);
+    return align_half(x, LLVMBuildLoad2(x->g->b, type, half_at(x, base), ""));
+}
+
+/* The sums of a block: zeros, or what the rows at c have. */
+static void load_sums(TlCpuMultiply *x, int mr, const LLVMValueRef *c, LLVMValueRef *acc)
+{
+    int full = full_vectors(x);
+    for (int i = 0; i < sums_of(x, mr) && x->from_zero; i++)
+        acc[i] = LLVMConstNull(tl_gen_vec(x->elem, x->width));
+    if (x->from_zero)
+        return;
+    for (int i = 0; i < mr; i++)
+        for (int j = 0; j < full; j++)
+            acc[i * full + j] = vector_at(x, c[i], j * x->width);
+    for (int i = 0; i < mr && x->halves; i += 2)
+        acc[mr * full + i / 2] = shared_by(x, load_half(x, c[i]), load_half(x, c[i + 1]));
+}
+
+/* Stores v, vector j of the row at c. */
+static void store_sum(TlCpuMultiply *x, LLVMValueRef v, LLVMValueRef c, int j)
+{
+    LLVMValueRef s = store_vector(x, v, c, j * x->width);
+    if (x->out)
+        LLVMSetAlignment(s, (unsigned)tl_dtype_bytes(x->dtype));
+}
+
+static void store_sums(TlCpuMultiply *x, int mr, LLVMValueRef *acc, const LLVMValueRef *c)
+{
+    int full = full_vectors(x);
+    for (int i = 0; i < sums_of(x, mr) && x->last; i++)
+        acc[i] = LLVMBuildFAdd(x->g->b, acc[i], x->last, "");
+    for (int i = 0; i < mr; i++) {
+        for (int j = 0; j < full; j++)
+            store_sum(x, acc[i * full + j], c[i], j);
+        if (x->halves) {
+            LLVMValueRef v = half_of(x, acc[mr * full + i / 2], i % 2);
+            align_half(x, LLVMBuildStore(x->g->b, v, half_at(x, c[i])));
+        }
+    }
+}
+
+/* acc += A's elements of the rows of a block, which are at `a`, * a row of B: where two rows share
+ * a vector, its last vector has each element twice. beside: A's elements lie side by side. */
+static void add_rows(TlCpuMultiply *x, int mr, const LLVMValueRef *a, bool beside,
+                     const LLVMValueRef *row, LLVMValueRef *acc)
+{
+    int full = full_vectors(x);
+    for (int i = 0; i < mr; i++) {
+        LLVMValueRef v = splat_at(x, a[i]);
+        for (int j = 0; j < full; j++)
+            acc[i * full + j] = tl_cpu_multiply_add(x, v, row[j], acc[i * full + j]);
+    }
+    for (int i = 0; i < mr && x->halves; i += 2) {
+        LLVMValueRef v = two_at(x, a[i], a[i + 1], beside), *sum = &acc[mr * full + i / 2];
+        *sum = tl_cpu_multiply_add(x, v, row[full], *sum);
+    }
 }
 
 /* acc += A[rows, k] * B[k, columns]. a: the rows of A, or as find_a says; b: the row of B. */
-static void step(TlCpuMultiply *x, int mr, const LLVMValueRef *a, LLVMValueRef k, LLVMValueRef b,
-                 LLVMValueRef *acc)
+static void step(TlCpuMultiply *x, int mr, bool whole, const LLVMValueRef *a, LLVMValueRef k,
+                 LLVMValueRef b, LLVMValueRef *acc)
 {
     TlCpuGen *g = x->g;
-    LLVMValueRef row[8];
-    for (int j = 0; j < x->nv; j++)
+    LLVMValueRef row[8], at[TL_NEST_ACCUMULATORS];
+    for (int j = 0; j < full_vectors(x); j++)
         row[j] = vector_at(x, b, j * x->width);
+    if (x->halves)
+        row[full_vectors(x)] = doubled(x, load_half(x, b));
     for (int j = 0; j < x->nv && x->fetches; j++) {
-        LLVMValueRef at = tl_gen_int(&g->gen, TL_NEST_AHEAD * x->panel + j * x->width);
-        tl_cpu_prefetch_line(g, tl_cpu_elem_at(x, b, at), false, 3);
+        LLVMValueRef ahead = tl_gen_int(&g->gen, TL_NEST_AHEAD * x->panel + j * x->width);
+        tl_cpu_prefetch_line(g, tl_cpu_elem_at(x, b, ahead), false, 3);
     }
     LLVMValueRef column = goes_by_columns(x) ? column_of(x, k, a[0]) : NULL;
-    for (int i = 0; i < mr; i++) {
-        LLVMValueRef at = column ? (i ? tl_cpu_part_at(x, column, a[i]) : column)
-                                 : tl_cpu_part_at(x, a[i], tl_cpu_times(g, k, x->per));
-        add_row(x, at, row, acc + i * x->nv);
-    }
+    bool beside = column && whole && !x->a_step;
+    for (int i = 0; i < mr; i++)
+        at[i] = column ? (i ? tl_cpu_part_at(x, column, a[i]) : column)
+                       : tl_cpu_part_at(x, a[i], tl_cpu_times(g, k, x->per));
+    add_rows(x, mr, at, beside, row, acc);
 }
 
 /* From the row before to row i of a block, of which so many are left: 0 past the last one, which
@@ -195,22 +334,23 @@ static void add_chunk(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int 
 {
     TlCpuGen *g = x->g;
     LLVMValueRef a[TL_NEST_ACCUMULATORS], b = panel_at(x, first_panel(x), panel);
+    uint32_t sums = (uint32_t)sums_of(x, mr);
     if (x->b_row)
         b = tl_cpu_elem_at(x, b, tl_cpu_times(g, x->b_row, x->panel));
     find_a(x, m, mr, whole, a);
     TlCpuLoop l;
-    tl_cpu_loop_begin(g, &l, tl_gen_int(&g->gen, 0), x->count, 1, (uint32_t)(mr * x->nv), acc);
-    memcpy(acc, l.carry, (size_t)(mr * x->nv) * sizeof *acc);
-    step(x, mr, a, l.i, tl_cpu_elem_at(x, b, tl_cpu_times(g, l.i, x->panel)), acc);
+    tl_cpu_loop_begin(g, &l, tl_gen_int(&g->gen, 0), x->count, 1, sums, acc);
+    memcpy(acc, l.carry, sums * sizeof *acc);
+    step(x, mr, whole, a, l.i, tl_cpu_elem_at(x, b, tl_cpu_times(g, l.i, x->panel)), acc);
     tl_cpu_loop_end(g, &l, acc);
-    memcpy(acc, l.carry, (size_t)(mr * x->nv) * sizeof *acc);
+    memcpy(acc, l.carry, sums * sizeof *acc);
 }
 
 static void add_gathered(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int mr, bool whole,
                          LLVMValueRef *acc)
 {
     TlCpuGen *g = x->g;
-    uint32_t sums = (uint32_t)(mr * x->nv);
+    uint32_t sums = (uint32_t)sums_of(x, mr);
     TlCpuLoop l;
     tl_cpu_loop_begin(g, &l, tl_gen_int(&g->gen, 0), x->ngathered, 1, sums, acc);
     memcpy(acc, l.carry, sums * sizeof *acc);
@@ -228,7 +368,7 @@ static void add_read(TlCpuMultiply *x, int mr, const LLVMValueRef *a, LLVMValueR
                      LLVMValueRef from, LLVMValueRef column, LLVMValueRef *acc)
 {
     TlCpuGen *g = x->g;
-    LLVMValueRef row[TL_NEST_TRANSPOSED], at[TL_NEST_ACCUMULATORS];
+    LLVMValueRef row[TL_NEST_TRANSPOSED], at[TL_NEST_ACCUMULATORS], all[TL_NEST_ACCUMULATORS];
     int rows = x->n->pack[1]->transposed ? x->n->pack[1]->transposed : 1;
     tl_cpu_read_b(x, from, column, row);
     for (int r = 0; r < mr; r++)
@@ -236,8 +376,8 @@ static void add_read(TlCpuMultiply *x, int mr, const LLVMValueRef *a, LLVMValueR
     for (int i = 0; i < rows; i++) {
         LLVMValueRef *of_b = acc + mr * x->nv;
         for (int r = 0; r < mr; r++)
-            add_row(x, tl_cpu_part_at(x, at[r], tl_gen_int(&g->gen, (int64_t)i * x->per)), &row[i],
-                    acc + r * x->nv);
+            all[r] = tl_cpu_part_at(x, at[r], tl_gen_int(&g->gen, (int64_t)i * x->per));
+        add_rows(x, mr, all, false, &row[i], acc);
         for (int j = 0; x->p->flips && j < x->nv; j++)
             of_b[j] = tl_cpu_dot_add_ones(&g->gen, x->p->insn, x->p->part[1], row[i + j], of_b[j]);
     }
@@ -255,9 +395,7 @@ static void add_deep(TlCpuMultiply *x, LLVMValueRef a, LLVMValueRef k, LLVMValue
     TL_ASSERT(x->deep <= TL_NEST_DEEP, "%d rows of B", x->deep);
     for (int i = 0; i < x->deep; i++) {
         LLVMValueRef at = tl_cpu_add(g, k, tl_gen_int(&g->gen, i));
-        s[i] = LLVMBuildLoad2(g->b, x->elem, tl_cpu_part_at(x, a, at), "");
-        LLVMSetAlignment(s[i], (unsigned)tl_dtype_bytes(x->p->part[0]));
-        s[i] = tl_gen_splat(&g->gen, s[i], x->width);
+        s[i] = splat_at(x, tl_cpu_part_at(x, a, at));
     }
     for (int n = 0; n < x->nv * x->deep; n++) {
         int j = n / x->deep, i = n % x->deep;
@@ -312,17 +450,11 @@ static void block(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int mr, 
     LLVMValueRef b = corrects ? panel_at(x, first_panel(x), panel) : NULL;
     LLVMValueRef cp = tl_cpu_elem_at(
         x, x->acc, tl_cpu_add(g, tl_cpu_times(g, m, x->acc_row), tl_cpu_times(g, panel, x->panel)));
-    for (int i = 0; i < mr; i++) {
-        cp = i ? tl_cpu_elem_at(x, cp, to_row(g, left, i, row, whole)) : cp;
-        c[i] = cp;
-        for (int j = 0; j < x->nv; j++) {
-            LLVMValueRef *sum = &acc[i * x->nv + j];
-            *sum = x->from_zero ? LLVMConstNull(tl_gen_vec(x->elem, x->width))
-                                : vector_at(x, c[i], j * x->width);
-            if (corrects)
-                *sum = tl_cpu_add(g, *sum, vector_at(x, row_below(x, b), j * x->width));
-        }
-    }
+    for (int i = 0; i < mr; i++)
+        c[i] = cp = i ? tl_cpu_elem_at(x, cp, to_row(g, left, i, row, whole)) : cp;
+    load_sums(x, mr, c, acc);
+    for (int i = 0; i < mr * x->nv && corrects; i++)
+        acc[i] = tl_cpu_add(g, acc[i], vector_at(x, row_below(x, b), i % x->nv * x->width));
     if (x->reads_b)
         add_trips(x, m, panel, mr, whole, acc);
     else if (x->gathered)
@@ -331,15 +463,7 @@ static void block(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int mr, 
         add_chunk(x, m, panel, mr, whole, acc);
     if (x->out)
         find_out(x, m, panel, mr, whole, c);
-    for (int i = 0; i < mr; i++)
-        for (int j = 0; j < x->nv; j++) {
-            LLVMValueRef v = acc[i * x->nv + j];
-            if (x->last)
-                v = LLVMBuildFAdd(g->b, v, x->last, "");
-            LLVMValueRef s = store_vector(x, v, c[i], j * x->width);
-            if (x->out)
-                LLVMSetAlignment(s, (unsigned)tl_dtype_bytes(x->dtype));
-        }
+    store_sums(x, mr, acc, c);
 }
 
 /* How many blocks have mr rows; the remaining rows are in blocks of `small`. If mr is 6, two rows
@@ -391,6 +515,7 @@ static TlCpuMultiply narrow_of(const TlCpuMultiply *x)
     y.acc = tl_cpu_elem_at(x, x->acc, x->narrow);
     y.out = x->out ? tl_cpu_elem_at(x, x->out, x->narrow) : NULL;
     y.nv = 1;
+    y.halves = false;
     y.mr = x->n->narrow_mr;
     y.fetches = x->n->narrow_fetches;
     return y;
@@ -424,6 +549,7 @@ static void multiply_read(const TlCpuMultiply *x, int mr, int nv, int deep)
     TlCpuLoop panels, rows;
     TlCpuMultiply y = *x;
     y.nv = nv;
+    y.halves = false;
     y.panel = (int64_t)nv * x->width;
     y.reads_b = true;
     y.deep = deep;

@@ -252,6 +252,7 @@ typedef struct TlNestProduct {
     TlOp *loop, *dot; /* loop NULL: it is by itself, and A and B are packed */
     TlOp *around[TL_NEST_AROUND]; /* inner first: loops that pass the sum on; B changes in them */
     int naround;
+    uint32_t numbering; /* axes of kept B that number its chunks, where there are slots for all */
     int ngathered; /* of those, inner first: their iterations' chunks are multiplied together */
     TlDtype dtype;        /* of the sums */
     const TlCpuDotInsn *insn; /* NULL: products are added one by one */
@@ -473,6 +474,7 @@ typedef struct TlNest {
     const TlNestProduct *product;
     int mr, nv;       /* a block of sums in registers: rows, vectors */
     int small_mr;     /* PRODUCT: rows of a block of those that are left */
+    bool halves;      /* PRODUCT: half of a panel's last vector is padding: two rows share one */
     int64_t panel;    /* columns of a panel */
     bool narrow;      /* the last columns may be in panels of one vector, */
     int narrow_mr;    /* in blocks of so many rows */

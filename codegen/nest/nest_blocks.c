@@ -183,6 +183,16 @@ static TlNest *build_pack(TlNests *plan, TlNest *of, bool is_b)
 
 /* ---- a loop ---- */
 
+/* Do two rows of a block share the last vector of the only panel? Half of it is padding, and their
+ * elements of A lie side by side, so that one instruction reads both. */
+static bool shares_last_vectors(const TlNest *n, int64_t columns)
+{
+    const TlNestProduct *p = n->product;
+    int64_t padding = columns - n->form.extent[1];
+    return p->a_by_columns && p->per == 1 && n->width >= 4 && n->mr % 2 == 0 &&
+           n->small_mr % 2 == 0 && n->panel == columns && padding >= n->width / 2;
+}
+
 /* The accumulators, one row of b and one broadcast element must fit in registers; panels must
  * divide the columns. */
 static void choose_panels(const TlNests *plan, TlNest *n, int64_t columns, int64_t rows)
@@ -199,6 +209,7 @@ static void choose_panels(const TlNests *plan, TlNest *n, int64_t columns, int64
         n->mr = (int)rows;
     n->small_mr = n->mr < SMALL_ROWS ? n->mr : SMALL_ROWS;
     n->panel = (int64_t)n->nv * n->width;
+    n->halves = shares_last_vectors(n, columns);
 }
 
 void tl_nest_build_lone_product(TlNests *plan, const TlNestProduct *p)
@@ -398,6 +409,8 @@ void tl_nest_build_product(TlNests *plan, const TlNestProduct *p)
     n->narrow = n->panel > WIDE_PANEL && !knows_columns(plan, p);
     n->narrow_mr = type->shape[0] < NARROW_ROWS ? type->shape[0] : NARROW_ROWS;
     n->fetches = does_fetch(p, n->panel);
+    if (n->fetches && 2 * n->small_mr <= n->mr) /* a small block waits as long for the panel */
+        n->small_mr = n->mr;
     n->narrow_fetches = does_fetch(p, n->width);
     choose_depth(n, columns);
     int64_t bytes =

@@ -114,25 +114,27 @@ static bool add_operands(Keys *k, const TlOp *op)
     return true;
 }
 
-static bool is_of_launch(const TlValue *v, int depth)
+/* left: so many values are looked at, at most. */
+static bool is_of_launch(const TlValue *v, int *left)
 {
     const TlOp *op = v->def;
     if (!op)
         return !v->block->parent; /* a parameter */
-    if (depth > 8)
+    if (--*left < 0)
         return false;
     bool asks_view =
         op->opcode == TL_OP_EXTENT || op->opcode == TL_OP_STRIDE || op->opcode == TL_OP_VIEW_PTR;
     bool same = (tl_op_info(op->opcode)->flags & F_ELEM) || op->opcode == TL_OP_VIEW || asks_view ||
                 op->opcode == TL_OP_CONST || op->opcode == TL_OP_NPID;
     for (uint32_t i = 0; i < op->nin; i++)
-        same = same && is_of_launch(tl_in(op, i), depth + 1);
+        same = same && is_of_launch(tl_in(op, i), left);
     return same;
 }
 
 bool tl_nest_is_of_launch(const TlValue *v)
 {
-    return is_of_launch(v, 0);
+    int left = MOST_WALKED;
+    return is_of_launch(v, &left);
 }
 
 static bool add_scalar(Keys *k, TlValue *v)
@@ -146,7 +148,8 @@ static bool add_scalar(Keys *k, TlValue *v)
 static bool add_keys(Keys *k, TlValue *v)
 {
     const TlOp *loop = k->p->loop, *op = v->def;
-    if (v == loop->regions[0]->args[0] || tl_map_get(&k->seen, v->id, NULL) || is_of_launch(v, 0))
+    if (v == loop->regions[0]->args[0] || tl_map_get(&k->seen, v->id, NULL) ||
+        tl_nest_is_of_launch(v))
         return true;
     tl_map_put(&k->seen, v->id, 1);
     bool is_view = v->type->kind != TL_TILE;

@@ -614,9 +614,9 @@ static bool gets_home(const Placer *p, const TlValue *v)
                        !is_known_index(p, v, 0));
 }
 
-static bool is_of_loop(const TlValue *v)
+static bool is_of_region(const TlValue *v)
 {
-    return v->def && v->def->opcode == TL_OP_FOR;
+    return v->def && v->def->nregions;
 }
 
 /* Is a reshape but another look at its operand's home? */
@@ -654,7 +654,7 @@ static void decide(Placer *p, TlValue *v)
     if (!can_be_virtual(p, op))
         return;
     place->why = "a transposition moves lanes";
-    if (op->opcode == TL_OP_TRANS && (p->cost[v->id] > 0 || is_of_loop(tl_in(op, 0))) &&
+    if (op->opcode == TL_OP_TRANS && (p->cost[v->id] > 0 || is_of_region(tl_in(op, 0))) &&
         lane_moves(op) && !only_feeds_dot(v))
         return;
     place->why = SHORT;

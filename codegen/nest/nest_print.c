@@ -216,6 +216,7 @@ static void put_product(Print *p, const TlNest *n)
     if (n->kind != TL_NEST_PRODUCT)
         return;
     tl_sbuf_putf(p->out, ", panels of %lld columns", (long long)n->panel);
+    put_flag(p, n->halves, "two rows share the last vector");
     put_flag(p, n->narrow, "the last ones narrow");
     tl_sbuf_putf(p->out, ", groups of %lld", (long long)n->group);
     tl_sbuf_putf(p->out, ", chunks of %lld trips, %lld deep", (long long)x->trips,
@@ -231,6 +232,7 @@ static void put_product(Print *p, const TlNest *n)
     if (x->keeps_b)
         tl_sbuf_putf(p->out, ", keeps %u chunks of B", x->slots);
     put_number(p, "or of smaller ones", x->tagged, x->slots);
+    put_flag(p, x->numbering, "numbered by where they are");
     put_number(p, "waits in loops around", x->ngathered, 0);
     put_flag(p, x->slides, "packs A for the loop around");
     put_flag(p, x->store_turned, "the store is turned");

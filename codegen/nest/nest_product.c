@@ -553,6 +553,28 @@ static void find_around(TlNestProduct *p)
     }
 }
 
+/* The axes of B along which a scalar index moves it in the loops around; none if anything else but
+ * the loop's own k does. */
+static uint32_t find_numbering(const TlNestProduct *p)
+{
+    uint32_t axes = 0;
+    if (!p->b_load || !p->naround)
+        return 0;
+    TlPlace b = tl_op_place(p->b_load);
+    const TlOp *outer = p->around[p->naround - 1];
+    if (!tl_is_invariant(b.base, outer))
+        return 0;
+    for (uint32_t i = 0; i < b.naxes; i++) {
+        const TlValue *at = b.index[i].value;
+        if (at == p->loop->regions[0]->args[0] || tl_is_invariant(at, outer))
+            continue;
+        if (b.axes[i].kind != TL_AXIS_SCALAR)
+            return 0;
+        axes |= 1u << i;
+    }
+    return axes;
+}
+
 /* In how many of the loops around, inner first, do chunks wait for those of the next iterations?
  * They say where A and B are, so these must be there later, too; and all iterations must have as
  * many chunks, so that the last one has some. */
@@ -732,6 +754,7 @@ TlNestProduct *tl_nest_product(const TlFn *fn, const TlNests *plan, TlOp *loop, 
     p->keeps_b = p->b_load || tl_nest_find_keys(plan, p, arena);
     if (p->keeps_b)
         find_around(p);
+    p->numbering = find_numbering(p);
     p->ngathered = count_gathered(fn, plan, p);
     p->slides = find_sliding(p);
     p->stores = may_store(fn, p);

@@ -226,6 +226,9 @@ static const char *check_product(const TlNest *n)
         return NULL;
     if (n->panel != (int64_t)n->nv * n->width || n->form.padded[1] % n->panel)
         return "panels do not divide the columns";
+    if (n->halves && (n->panel != n->form.padded[1] || n->mr % 2 || n->small_mr % 2 ||
+                      n->form.extent[1] > n->panel - n->width / 2))
+        return "rows that share a vector have more columns than it";
     if (!n->pack[1] || (!n->pack[0] && !n->product->a_load))
         return "an operand is not packed";
     const TlNestFew *f = &n->few_rows;

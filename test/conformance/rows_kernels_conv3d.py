@@ -76,6 +76,12 @@ CASES = [
     # two phases of 8 outputs at once, when transposed: a short row, a long one
     ("f32", "f32", (1, 16, 2, 5, 37), (2, 3, 5, 8, 10), (1, 10, 1, 3, 19), (1, 2, 2), (0, 1, 2, 1, 1, 1), 2),
     ("f32", "f32", (1, 8, 1, 2, 135), (1, 2, 5, 8, 6), (1, 6, 1, 1, 67), (1, 1, 2), (0, 0, 1, 1, 1, 1), 1),
+    # filters one tap wide, so that rows are one: few channels, in groups, more rows than x has, which are not
+    ("f32", "f32", (2, 3, 2, 9, 10), (2, 3, 1, 3, 20), (2, 20, 1, 7, 10), (1, 1, 1), (0, 0, 0, 1, 1, 1), 1),
+    ("f32", "f32", (1, 12, 2, 9, 11), (1, 3, 1, 6, 10), (1, 10, 2, 5, 11), (1, 1, 1), (0, 0, 0, 1, 2, 1), 2),
+    ("f64", "f64", (1, 5, 1, 9, 10), (1, 3, 1, 5, 6), (1, 6, 1, 9, 10), (1, 1, 1), (0, 0, 0, 1, 1, 1), 1),
+    # 17 to 24 outputs, two rows of which share a vector: a row of 64 places and 19, none of 4 and 3
+    ("f32", "f32", (1, 20, 1, 4, 83), (1, 3, 3, 20, 24), (1, 24, 1, 4, 83), (1, 1, 1), (0, 1, 1, 1, 1, 1), 1),
 ]
 for i, (t, o, x, w, y, stride, window, groups) in enumerate(CASES):
     X_, W_, Y_ = (rng(j).integers(-2, 3, s).astype(float) for j, s in enumerate((x, w, y)))
