@@ -82,6 +82,7 @@ static void identity(TlNests *p)
 static void home(TlNests *p) { find(p, TL_NEST_FILL, 0)->home = (int32_t)p->buffers.len; }
 static void block(TlNests *p) { find(p, TL_NEST_PRODUCT, 0)->mr = 100; }
 static void panel(TlNests *p) { find(p, TL_NEST_PRODUCT, 0)->panel = 48; }
+static void halves(TlNests *p) { find(p, TL_NEST_PRODUCT, 0)->halves = true; }
 static void pack(TlNests *p) { find(p, TL_NEST_PRODUCT, 0)->pack[1] = NULL; }
 static void over(TlNests *p)
 {
@@ -125,6 +126,7 @@ static const Case CASES[] = {
     {"a nest does not fit its home", home},
     {"a block of sums is larger than the registers", block},
     {"panels do not divide the columns", panel},
+    {"rows that share a vector have more columns than it", halves},
     {"an operand is not packed", pack},
     {"homes that are needed at the same time overlap", over},
     {"a home lies outside of scratch memory", outside},
