@@ -260,6 +260,8 @@ void tl_cpu_lower_block(TlCpuGen *g, TlBlock *block, const TlOp *but); /* all op
 /* ---- cpu_reshape.c, cpu_gather.c, cpu_quads.c ---- */
 
 LLVMValueRef tl_cpu_eval_reshape(TlCpuGen *g, TlOp *op, TlCpuAt *at);
+/* All words (tl_nest_turned_words) at a position, which has the first one's along their axis. */
+void tl_cpu_all_words(TlCpuGen *g, const TlOp *op, const TlCpuAt *at, LLVMValueRef *out);
 LLVMValueRef tl_cpu_eval_gather(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 LLVMValueRef tl_cpu_eval_reduce(TlCpuGen *g, TlOp *op, TlCpuAt *at); /* without a nest of its own */
 /* An addition that adds to sums of four products of bytes. */

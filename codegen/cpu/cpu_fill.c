@@ -66,6 +66,24 @@ static void transpose(TlCpuGen *g, const Fill *f)
         tl_cpu_loop_end(g, &loops[d], NULL);
 }
 
+/* Words in another order, all of a vector together. */
+static void turn_words(TlCpuGen *g, const Fill *f)
+{
+    const TlNest *n = f->n;
+    LLVMValueRef v[TL_NEST_TURNED];
+    TlCpuAt at;
+    tl_cpu_at_init(g, &at, n->form.rank, n->form.lane, n->width);
+    TlCpuLoops loops = {.skip = -1, .dim = n->words_dim, .step = n->words};
+    tl_cpu_loops_begin(g, &loops, &n->form, &at);
+    tl_cpu_all_words(g, n->value->def, &at, v);
+    LLVMValueRef first = at.idx[n->words_dim];
+    for (int i = 0; i < n->words; i++) {
+        at.idx[n->words_dim] = LLVMBuildAdd(g->b, first, tl_gen_int(&g->gen, i), "");
+        store(g, f, &at, n->value->type->dtype, v[i]);
+    }
+    tl_cpu_loops_end(g, &loops);
+}
+
 /* The element at n->picked along n->axis. */
 static void pick_body(TlCpuGen *g, TlCpuAt *at, void *user)
 {
@@ -88,7 +106,12 @@ void tl_cpu_fill(TlCpuGen *g, const TlNest *n)
               n->from >= 0 ? tl_cpu_home_ptr(g, n->from) : NULL};
     switch (n->kind) {
     case TL_NEST_TRANSPOSE: transpose(g, &f); return;
-    case TL_NEST_FILL: tl_cpu_nest(g, n, fill_body, &f); return;
+    case TL_NEST_FILL:
+        if (tl_nest_takes_words(n))
+            turn_words(g, &f);
+        else
+            tl_cpu_nest(g, n, fill_body, &f);
+        return;
     case TL_NEST_COPY: tl_cpu_nest(g, n, copy_body, &f); return;
     case TL_NEST_PICK: tl_cpu_nest(g, n, pick_body, &f); return;
     case TL_NEST_STORE:

@@ -108,18 +108,17 @@ static LLVMValueRef eval_join(TlCpuGen *g, const TlOp *op, const TlCpuAt *at)
 
 /* ---- words in another order ---- */
 
-/* Every few words of a home from the one at `at` on. */
-static LLVMValueRef eval_words(TlCpuGen *g, const TlOp *op, const TlCpuAt *at)
+/* The address in a home of the first of the words at `at`. */
+static LLVMValueRef address_of_words(TlCpuGen *g, const TlOp *op, const TlCpuAt *at)
 {
     const TlOp *trans = tl_in(op, 0)->def;
     TlValue *x = tl_in(trans, 0);
     const TlType *from = x->type;
     const int64_t *perm = tl_attr(trans, TL_ATTR_PERM)->u.ints;
     int last = from->rank - 1, n = from->shape[last], w = at->width / n;
-    int step = tl_nest_turned_words(op), end = (step - 1) * (w - 1); /* of the last one wanted */
-    TL_ASSERT(step > 1 && w > 1 && w * n == at->width, "%d lanes, %d words apart", at->width, step);
+    TL_ASSERT(w > 1 && w * n == at->width, "%d lanes", at->width);
     TlCpuAt sub;
-    LLVMValueRef idx[TL_MAX_RANK], first = tl_gen_int(&g->gen, 0), v[TL_NEST_TURNED];
+    LLVMValueRef idx[TL_MAX_RANK], first = tl_gen_int(&g->gen, 0);
     at_joined(g, op, at, last - 1, w, &sub);
     for (int d = 0; d <= last; d++)
         idx[perm[d]] = sub.idx[d];
@@ -129,15 +128,55 @@ static LLVMValueRef eval_words(TlCpuGen *g, const TlOp *op, const TlCpuAt *at)
     TlNestPlace place = g->plan->place[x->id];
     if (place.kind != TL_NEST_HOME)
         place = g->plan->place[tl_in(x->def, 0)->id];
-    LLVMValueRef p = tl_gen_address(&g->gen, from->dtype, tl_cpu_home_ptr(g, place.buffer), first);
-    for (int k = 0; k < step; k++) {
-        LLVMValueRef by = tl_gen_int(&g->gen, tl_cpu_every_start(k, w, end)),
-                     q = tl_gen_address(&g->gen, TL_I32, p, by);
-        v[k] = LLVMBuildLoad2(g->b, tl_gen_vec(g->i32, w), q, "");
-        LLVMSetAlignment(v[k], (unsigned)n);
-    }
+    return tl_gen_address(&g->gen, from->dtype, tl_cpu_home_ptr(g, place.buffer), first);
+}
+
+enum { WORD = 4 }; /* bytes */
+
+/* w words, i from p on. */
+static LLVMValueRef load_words(TlCpuGen *g, LLVMValueRef p, int i, int w)
+{
+    LLVMValueRef q = tl_gen_address(&g->gen, TL_I32, p, tl_gen_int(&g->gen, i)),
+                 v = LLVMBuildLoad2(g->b, tl_gen_vec(g->i32, w), q, "");
+    LLVMSetAlignment(v, WORD);
+    return v;
+}
+
+/* Every few words of a home from the one at `at` on. */
+static LLVMValueRef eval_words(TlCpuGen *g, const TlOp *op, const TlCpuAt *at)
+{
+    int w = at->width / WORD, step = tl_nest_turned_words(op);
+    int end = (step - 1) * (w - 1); /* of the last one wanted */
+    LLVMValueRef v[TL_NEST_TURNED], p = address_of_words(g, op, at);
+    for (int k = 0; k < step; k++)
+        v[k] = load_words(g, p, tl_cpu_every_start(k, w, end), w);
     LLVMValueRef words = tl_cpu_every(g, v, step, w, 0, end);
     return LLVMBuildBitCast(g->b, words, tl_gen_vec(g->i8, at->width), "");
+}
+
+/* v: n vectors of w lanes, one after the other; then each has every n-th of all lanes. */
+static void unzip(TlCpuGen *g, LLVMValueRef *v, int n, int w)
+{
+    LLVMValueRef half[2][TL_NEST_TURNED / 2];
+    if (n == 1)
+        return;
+    for (int i = 0; i < n; i++)
+        half[i % 2][i / 2] = tl_cpu_every(g, &v[i / 2 * 2], 2, w, i % 2, 2 * w);
+    unzip(g, half[0], n / 2, w);
+    unzip(g, half[1], n / 2, w);
+    for (int i = 0; i < n; i++)
+        v[i] = half[i % 2][i / 2];
+}
+
+void tl_cpu_all_words(TlCpuGen *g, const TlOp *op, const TlCpuAt *at, LLVMValueRef *out)
+{
+    int w = at->width / WORD, n = tl_nest_turned_words(op);
+    LLVMValueRef p = address_of_words(g, op, at);
+    for (int k = 0; k < n; k++)
+        out[k] = load_words(g, p, k * w, w);
+    unzip(g, out, n, w);
+    for (int k = 0; k < n; k++)
+        out[k] = LLVMBuildBitCast(g->b, out[k], tl_gen_vec(g->i8, at->width), "");
 }
 
 /* ---- the last axis divided ---- */

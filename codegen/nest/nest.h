@@ -67,6 +67,7 @@ bool tl_nest_may_read_home(const TlNestMachine *m, const TlOp *reshape);
  * reshape(trans(reshape(x, N, K, 4), 1, 0, 2), K, 4 N)? Then every few words of the
  * operand of the transposition are a vector; how many is one from the next? 0: it does not. */
 int tl_nest_turned_words(const TlOp *reshape);
+int tl_nest_word_axis(const TlOp *reshape); /* which of them, along it; -1: it is not one axis */
 /* Does a reshape put short rows of bytes, 16 or 32, one after the other? Then several of them are
  * one vector of the result. */
 bool tl_nest_puts_rows(const TlNestMachine *m, const TlOp *reshape);
@@ -484,6 +485,7 @@ typedef struct TlNest {
     int64_t group;    /* panels that stay in the second cache while all rows are read */
     int transposed;   /* TRANSPOSE, PACK: in blocks of so many rows and columns; 0: not */
     int transposed_dim; /* TRANSPOSE: the other dimension of a block */
+    int words, words_dim; /* FILL: of a home that it turns, all these together, along it; 0: not */
     TlOp *below;      /* PACK: a load whose later rows are prefetched; NULL: none */
     struct TlNest *pack[2]; /* PRODUCT, DOT by an instruction: A, B */
     TlNestFew few_rows;     /* PRODUCT */
@@ -615,6 +617,7 @@ void tl_nest_split(TlNests *plan, TlNest *n, int64_t extent, int step);
 /* nest_fill.c */
 TlNest *tl_nest_new(TlNests *plan, TlNestKind kind, TlOp *op, const TlType *type);
 void tl_nest_define(TlNests *plan, TlOp *op); /* its result, into that one's home */
+bool tl_nest_takes_words(const TlNest *n); /* all words of a vector that it turns, together? */
 /* It tests nothing: up to so many lanes, as they divide the extent. */
 void tl_nest_take_whole(TlNest *n, int lanes);
 /* `type` from one home, of such elements, into another one. */

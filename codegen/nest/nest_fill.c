@@ -147,6 +147,28 @@ static bool overlaps(const TlNests *plan, const TlNest *n)
            may_overlap(plan, n, n->value, n->own, 0);
 }
 
+/* Does it turn words of a home (tl_nest_turned_words)? Then all words of as many vectors of that
+ * home are taken together, if registers hold these twice: vectors are read once, and log2(words)
+ * shuffles make one of the result. Every few words of the same vectors, for each result anew, take
+ * as many loads and shuffles as there are words. */
+static void find_words(const TlNests *plan, TlNest *n)
+{
+    const TlOp *op = n->own ? n->value->def : NULL;
+    if (!op || plan->place[n->value->id].way != TL_NEST_TURNS_WORDS || tl_nest_is_split(n) ||
+        n->width <= 4)
+        return;
+    int words = tl_nest_turned_words(op), d = tl_nest_word_axis(op);
+    if (d < 0 || (words & (words - 1)) || 2 * words > plan->m.nregs)
+        return;
+    n->words = words;
+    n->words_dim = d;
+}
+
+bool tl_nest_takes_words(const TlNest *n)
+{
+    return n->words && !n->unrolled && !n->boxed && !n->keep;
+}
+
 /* All elements of v, converted to dtype, into a home. own: v's own, by its op. */
 static void add_fill(TlNests *plan, TlOp *at, TlValue *v, TlDtype dtype, int32_t home, bool own)
 {
@@ -167,6 +189,7 @@ static void add_fill(TlNests *plan, TlOp *at, TlValue *v, TlDtype dtype, int32_t
     bool may_overlap = overlaps(plan, n);
     tl_nest_split(plan, n, n->form.extent[n->form.lane], n->width);
     n->overlaps = may_overlap && n->split == TL_NEST_SPLIT;
+    find_words(plan, n);
 }
 
 void tl_nest_copy(TlNests *plan, TlOp *at, const TlType *type, TlDtype from_dtype, int32_t from,

@@ -209,6 +209,26 @@ int tl_nest_turned_words(const TlOp *op)
     return words > 1 && words <= TL_NEST_TURNED ? (int)words : 0;
 }
 
+int tl_nest_word_axis(const TlOp *op)
+{
+    int words = tl_nest_turned_words(op);
+    const TlOp *trans = words ? tl_in(op, 0)->def : NULL;
+    const TlType *from = trans ? tl_in(trans, 0)->type : NULL, *to = op->out[0]->type;
+    const int64_t *perm = trans ? tl_attr(trans, TL_ATTR_PERM)->u.ints : NULL;
+    int t = trans ? from->rank - 1 : 0, word = t - 1;
+    int64_t after = 1, behind = 1; /* elements behind the axis of words, and behind the result's */
+    if (!trans || from->shape[word] != words)
+        return -1;
+    for (; perm[t] != word; t--)
+        after *= from->shape[perm[t]];
+    int d = to->rank - 1;
+    for (; d >= 0 && behind < after; d--)
+        behind *= to->shape[d];
+    while (d >= 0 && to->shape[d] == 1)
+        d--;
+    return d >= 0 && behind == after && to->shape[d] % words == 0 ? d : -1;
+}
+
 bool tl_nest_puts_rows(const TlNestMachine *m, const TlOp *op)
 {
     enum { LEAST = 16 }; /* what a register of the oldest CPUs holds */

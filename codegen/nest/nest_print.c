@@ -213,6 +213,7 @@ static void put_product(Print *p, const TlNest *n)
         put_flag(p, n->below, "prefetches rows below");
     }
     put_number(p, "transposed by", n->transposed, 0);
+    put_number(p, "words together", tl_nest_takes_words(n) ? n->words : 0, 0);
     if (n->kind != TL_NEST_PRODUCT)
         return;
     tl_sbuf_putf(p->out, ", panels of %lld columns", (long long)n->panel);

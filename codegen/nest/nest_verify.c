@@ -198,6 +198,19 @@ static const char *check_reduction(const TlNest *n)
     return n->stops && n->split != TL_NEST_SPLIT ? "stops at an end that it does not know" : NULL;
 }
 
+static const char *check_words(const TlNest *n)
+{
+    if (!tl_nest_takes_words(n))
+        return NULL;
+    int d = n->words_dim;
+    if (n->kind != TL_NEST_FILL || !n->own || tl_nest_is_split(n))
+        return "words of what is no home of its own";
+    if (!is_power(n->words) || n->words > TL_NEST_TURNED)
+        return "more words together than there is room for";
+    bool fits = d >= 0 && d != n->form.lane && n->form.extent[d] % n->words == 0;
+    return fits ? NULL : "words along no axis of so many";
+}
+
 static const char *check_homes(const TlNests *plan, const TlNest *n)
 {
     static const bool FILLS[TL_NEST_KINDS] = {
@@ -251,6 +264,7 @@ static const char *check_nest(const TlNests *plan, const TlNest *n)
     fault = fault ? fault : check_repeated(plan, n);
     fault = fault ? fault : check_store(plan, n);
     fault = fault ? fault : check_prefetch(n);
+    fault = fault ? fault : check_words(n);
     fault = fault ? fault : check_reduction(n);
     fault = fault ? fault : check_homes(plan, n);
     return fault ? fault : check_product(n);
