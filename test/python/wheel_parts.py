@@ -32,7 +32,7 @@ except ImportError as e:
 def main(source, build, scratch):
     shutil.rmtree(scratch, ignore_errors=True)
     folder, other = os.path.join(scratch, "wheels"), "x86-64-v3" if os.uname().machine == "aarch64" else "aarch64"
-    made = run([sys.executable, os.path.join(source, "python", "build_wheel.py"), "--parts", folder], TILE_BUILD=build).split()
+    made = run([sys.executable, os.path.join(source, "python", "build_wheel.py"), "--parts", folder], TILE_BUILD=build).splitlines()
     for path in made:
         print(os.path.basename(path).partition("-")[0], "below 20 MB" if os.path.getsize(path) < 20e6 else "below 25 MB" if os.path.getsize(path) < 25e6 else "")
     for wheels in (made[:1], made):

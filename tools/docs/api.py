@@ -20,9 +20,10 @@ def doxygen_xml(source, folder, program):
     here = os.path.dirname(os.path.abspath(__file__))
     with open(os.path.join(here, "Doxyfile"), encoding="utf-8") as f:
         settings = f.read()
-    headers = " ".join(os.path.join(source, h) for h in HEADERS)
-    settings += f'INPUT = {headers}\nOUTPUT_DIRECTORY = {folder}\nINPUT_FILTER = "{sys.executable} {here}/plain_comments.py"\n'
-    p = subprocess.run([program, "-"], input=settings, capture_output=True, text=True)
+    headers = " ".join(f'"{h}"' for h in HEADERS)  # from the source's folder, whose path may have spaces, as a filter's may not
+    filter_path = os.path.relpath(os.path.join(here, "plain_comments.py"), source)
+    settings += f'INPUT = {headers}\nOUTPUT_DIRECTORY = "{folder}"\nINPUT_FILTER = "{sys.executable} {filter_path}"\n'
+    p = subprocess.run([program, "-"], input=settings, capture_output=True, text=True, cwd=source)
     if p.returncode or p.stderr.strip():
         sys.exit(f"doxygen: {p.stdout}{p.stderr}")
 
