@@ -1,8 +1,9 @@
 /* Nodes of ggml's graphs as launches of the kernels in ggml.tile. A table has a row for each
- * operation: whether a kernel takes this node, and its launch.
+ * operation: whether a kernel takes this node, and its launches.
  *
  * ggml names extents from the innermost; views name them from the outermost. */
 #include "tile_ggml.h"
+#include <tilec.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,31 +12,33 @@ typedef struct ggml_tensor Node;
 
 /* ---- formats ---- */
 
-/* What the language calls a type of ggml, or the function that reads blocks of it (std.ggml). */
+/* What the language calls a type of ggml, or the function that reads blocks of it (std.ggml), and a
+ * kernel of std.kernels.quantized that multiplies these as integers, with activations that are
+ * rounded to 8 bits, or NULL. */
 typedef struct Format {
     enum ggml_type type;
     tile_dtype dtype;
-    const char *name, *decode;
+    const char *name, *decode, *integer;
 } Format;
 static const Format FORMATS[] = {
-    {GGML_TYPE_F32, TILE_F32, "f32", NULL},
-    {GGML_TYPE_F16, TILE_F16, "f16", NULL},
-    {GGML_TYPE_BF16, TILE_BF16, "bf16", NULL},
-    {GGML_TYPE_I32, TILE_I32, "i32", NULL},
-    {GGML_TYPE_I64, TILE_I64, "i64", NULL},
-    {GGML_TYPE_Q4_0, TILE_U8, NULL, "ggml.from_q4_0"},
-    {GGML_TYPE_Q4_1, TILE_U8, NULL, "ggml.from_q4_1"},
-    {GGML_TYPE_Q5_0, TILE_U8, NULL, "ggml.from_q5_0"},
-    {GGML_TYPE_Q5_1, TILE_U8, NULL, "ggml.from_q5_1"},
-    {GGML_TYPE_Q8_0, TILE_U8, NULL, "ggml.from_q8_0"},
-    {GGML_TYPE_Q2_K, TILE_U8, NULL, "ggml.from_q2_k"},
-    {GGML_TYPE_Q3_K, TILE_U8, NULL, "ggml.from_q3_k"},
-    {GGML_TYPE_Q4_K, TILE_U8, NULL, "ggml.from_q4_k"},
-    {GGML_TYPE_Q5_K, TILE_U8, NULL, "ggml.from_q5_k"},
-    {GGML_TYPE_Q6_K, TILE_U8, NULL, "ggml.from_q6_k"},
-    {GGML_TYPE_IQ4_NL, TILE_U8, NULL, "ggml.from_iq4_nl"},
-    {GGML_TYPE_IQ4_XS, TILE_U8, NULL, "ggml.from_iq4_xs"},
-    {GGML_TYPE_MXFP4, TILE_U8, NULL, "ggml.from_mxfp4"},
+    {GGML_TYPE_F32, TILE_F32, "f32", NULL, NULL},
+    {GGML_TYPE_F16, TILE_F16, "f16", NULL, NULL},
+    {GGML_TYPE_BF16, TILE_BF16, "bf16", NULL, NULL},
+    {GGML_TYPE_I32, TILE_I32, "i32", NULL, NULL},
+    {GGML_TYPE_I64, TILE_I64, "i64", NULL, NULL},
+    {GGML_TYPE_Q4_0, TILE_U8, NULL, "ggml.from_q4_0", "gemm_q4_0"},
+    {GGML_TYPE_Q4_1, TILE_U8, NULL, "ggml.from_q4_1", NULL},
+    {GGML_TYPE_Q5_0, TILE_U8, NULL, "ggml.from_q5_0", NULL},
+    {GGML_TYPE_Q5_1, TILE_U8, NULL, "ggml.from_q5_1", NULL},
+    {GGML_TYPE_Q8_0, TILE_U8, NULL, "ggml.from_q8_0", "gemm_q8_0"},
+    {GGML_TYPE_Q2_K, TILE_U8, NULL, "ggml.from_q2_k", NULL},
+    {GGML_TYPE_Q3_K, TILE_U8, NULL, "ggml.from_q3_k", NULL},
+    {GGML_TYPE_Q4_K, TILE_U8, NULL, "ggml.from_q4_k", "gemm_q4_k"},
+    {GGML_TYPE_Q5_K, TILE_U8, NULL, "ggml.from_q5_k", NULL},
+    {GGML_TYPE_Q6_K, TILE_U8, NULL, "ggml.from_q6_k", NULL},
+    {GGML_TYPE_IQ4_NL, TILE_U8, NULL, "ggml.from_iq4_nl", NULL},
+    {GGML_TYPE_IQ4_XS, TILE_U8, NULL, "ggml.from_iq4_xs", NULL},
+    {GGML_TYPE_MXFP4, TILE_U8, NULL, "ggml.from_mxfp4", NULL},
 };
 
 static const Format *format_of(const Node *t)
@@ -126,20 +129,34 @@ typedef struct Variant {
     tile_kernel *kernel;
 } Variant;
 
+enum { MOST_ARGS = 12 };
+
+struct Launch {
+    tile_kernel *kernel;
+    size_t n;
+    tile_arg args[MOST_ARGS];
+};
+
 struct Kernels {
     tile_device *device;
-    tile_module *module;
-    int n;
+    tile_module *module, *quantized; /* ggml.tile, and of the library */
+    int n, count, room;
+    Launch *launch;
     Variant variant[MOST_KERNELS];
 };
 
-Kernels *kernels_open(int threads)
+/* Its own pool is of one thread: launches run in ggml's. */
+Kernels *kernels_open(void)
 {
     Kernels *k = calloc(1, sizeof *k);
     tile_device_options options = TILE_DEVICE_OPTIONS_INIT;
-    options.threads = threads;
+    options.threads = 1;
+    static const char library[] = "std.kernels.quantized";
+    size_t size = 0;
+    const char *text = tilec_library_text(library, &size);
     if (k && (tile_device_open_with("cpu", &options, &k->device) ||
-              tile_module_load_file(k->device, KERNEL_DIR "/ggml.tile", NULL, &k->module))) {
+              tile_module_load_file(k->device, KERNEL_DIR "/ggml.tile", NULL, &k->module) ||
+              tile_module_load_source(k->device, library, text, size, NULL, &k->quantized))) {
         kernels_close(k);
         k = NULL;
     }
@@ -150,13 +167,10 @@ void kernels_close(Kernels *k)
 {
     if (!k) return;
     tile_module_free(k->module);
+    tile_module_free(k->quantized);
     tile_device_close(k->device);
+    free(k->launch);
     free(k);
-}
-
-bool kernels_wait(Kernels *k)
-{
-    return !tile_device_synchronize(k->device);
 }
 
 static bool same_text(const char *a, const char *b)
@@ -172,28 +186,70 @@ static bool same_consts(const tile_const *a, const tile_const *b)
     return !a->name && !b->name;
 }
 
-static tile_kernel *kernel(Kernels *k, const char *name, const tile_const *consts)
+static tile_kernel *kernel(Kernels *k, tile_module *module, const char *name,
+                           const tile_const *consts)
 {
     for (int i = 0; i < k->n; i++)
         if (same_text(k->variant[i].name, name) && same_consts(k->variant[i].consts, consts))
             return k->variant[i].kernel;
     Variant v = {.name = name};
     for (int i = 0; consts[i].name; i++) v.consts[i] = consts[i];
-    if (tile_kernel_get(k->module, name, consts, &v.kernel)) return NULL;
+    if (tile_kernel_get(module, name, consts, &v.kernel)) return NULL;
     if (k->n < MOST_KERNELS) k->variant[k->n++] = v;
     return v.kernel;
 }
 
 #define CONSTS(...) ((const tile_const[MOST_CONSTS]){__VA_ARGS__})
-#define RUN(k, name, consts, ...)                                                                  \
-    launch((k), (name), (consts), (const tile_arg[]){__VA_ARGS__},                                 \
-           sizeof((const tile_arg[]){__VA_ARGS__}) / sizeof(tile_arg))
+#define ADD_OF(k, module, name, consts, ...)                                                       \
+    add((k), (module), (name), (consts), (const tile_arg[]){__VA_ARGS__},                          \
+        sizeof((const tile_arg[]){__VA_ARGS__}) / sizeof(tile_arg))
+#define ADD(k, name, consts, ...) ADD_OF(k, (k)->module, name, consts, __VA_ARGS__)
 
-static bool launch(Kernels *k, const char *name, const tile_const *consts, const tile_arg *args,
-                   size_t n)
+static Launch *new_launch(Kernels *k)
 {
-    tile_kernel *f = kernel(k, name, consts);
-    return f && !tile_launch(f, NULL, args, n);
+    if (k->count == k->room) {
+        const int room = k->room ? 2 * k->room : 64;
+        Launch *more = realloc(k->launch, (size_t)room * sizeof *more);
+        if (!more) {
+            tile_set_last_error(TILE_NO_MEMORY, "out of memory");
+            return NULL;
+        }
+        k->launch = more;
+        k->room = room;
+    }
+    return &k->launch[k->count++];
+}
+
+static bool add(Kernels *k, tile_module *module, const char *name, const tile_const *consts,
+                const tile_arg *args, size_t n)
+{
+    tile_kernel *f = kernel(k, module, name, consts);
+    Launch *l = f && !tile_launch_prepare(f, args, n, NULL) ? new_launch(k) : NULL;
+    if (!l) return false;
+    l->kernel = f;
+    l->n = n;
+    memcpy(l->args, args, n * sizeof *args);
+    return true;
+}
+
+bool kernels_run(const Launch *l, int part, int parts)
+{
+    return !tile_launch_part(l->kernel, l->args, l->n, (uint32_t)part, (uint32_t)parts);
+}
+
+void kernels_clear(Kernels *k)
+{
+    k->count = 0;
+}
+
+int kernels_count(const Kernels *k)
+{
+    return k->count;
+}
+
+Launch *kernels_launch(Kernels *k, int i)
+{
+    return &k->launch[i];
 }
 
 /* ---- parameters of nodes ---- */
@@ -221,15 +277,43 @@ static bool takes_product(const Node *n)
            w->ne[3];
 }
 
-static bool run_product(Kernels *k, Node *n)
+/* Up to so many rows go as ggml has them all: memory is what they wait for, and numbers of 8 bits
+ * are multiplied at its speed. */
+enum { FEW = 16 };
+
+static bool is_dense_matrix(const Node *t)
+{
+    return t->ne[2] == 1 && t->ne[3] == 1 && ggml_is_contiguous(t);
+}
+
+static bool is_integer_product(const Node *n)
+{
+    const Node *w = n->src[0], *x = n->src[1];
+    return format_of(w)->integer && x->ne[1] <= FEW && is_dense_matrix(w) && is_dense_matrix(x) &&
+           is_dense_matrix(n);
+}
+
+static bool add_integer_product(Kernels *k, Node *n)
+{
+    const Node *w = n->src[0], *x = n->src[1];
+    const int64_t blocks = w->ne[0] / ggml_blck_size(w->type),
+                  bytes = (int64_t)ggml_type_size(w->type);
+    return ADD_OF(k, k->quantized, format_of(w)->integer, CONSTS({"T", 0, "f32"}, {"A8", 1, NULL}),
+                  tile_arg_view(x->data, TILE_F32, 2, x->ne[1], x->ne[0], 0, 0, 0, 0, 0, 0),
+                  tile_arg_view(w->data, TILE_U8, 3, w->ne[1], blocks, bytes, 0, 0, 0, 0, 0),
+                  tile_arg_view(n->data, TILE_F32, 2, n->ne[1], n->ne[0], 0, 0, 0, 0, 0, 0));
+}
+
+static bool add_product(Kernels *k, Node *n)
 {
     const Node *w = n->src[0], *x = n->src[1];
     const Format *f = format_of(w);
+    if (is_integer_product(n)) return add_integer_product(k, n);
     const int rows = together(x->ne[1]);
     if (!f->decode)
-        return RUN(k, "product", CONSTS({"W", 0, f->name}, {"BM", rows, NULL}), view(x), view(w),
+        return ADD(k, "product", CONSTS({"W", 0, f->name}, {"BM", rows, NULL}), view(x), view(w),
                    view(n));
-    return RUN(k, "product_blocks",
+    return ADD(k, "product_blocks",
                CONSTS({"decode", 0, f->decode}, {"EACH", ggml_blck_size(w->type), NULL},
                       {"BYTES", (int64_t)ggml_type_size(w->type), NULL}, {"BM", rows, NULL}),
                view(x), view_blocks(w), view(n));
@@ -253,13 +337,13 @@ static bool takes_get_rows(const Node *n)
            has_rows(n);
 }
 
-static bool run_get_rows(Kernels *k, Node *n)
+static bool add_get_rows(Kernels *k, Node *n)
 {
     const Node *w = n->src[0], *id = n->src[1];
     const Format *f = format_of(w);
     const tile_arg ids = view_ids(id, (int64_t[]){id->ne[2], id->ne[1], id->ne[0]});
-    if (!f->decode) return RUN(k, "rows_of", CONSTS({"W", 0, f->name}), view(w), ids, view(n));
-    return RUN(k, "rows_of_blocks",
+    if (!f->decode) return ADD(k, "rows_of", CONSTS({"W", 0, f->name}), view(w), ids, view(n));
+    return ADD(k, "rows_of_blocks",
                CONSTS({"decode", 0, f->decode}, {"EACH", ggml_blck_size(w->type), NULL},
                       {"BYTES", (int64_t)ggml_type_size(w->type), NULL}),
                view_blocks(w), ids, view(n));
@@ -270,10 +354,10 @@ static bool takes_set_rows(const Node *n)
     return is_f32(n->src[0]) && has_rows(n->src[0]) && is_float(n) && has_rows(n);
 }
 
-static bool run_set_rows(Kernels *k, Node *n)
+static bool add_set_rows(Kernels *k, Node *n)
 {
     const Node *x = n->src[0], *id = n->src[1];
-    return RUN(k, "set_rows",
+    return ADD(k, "set_rows",
                CONSTS({"T", 0, format_of(n)->name}, {"I", 0, format_of(id)->name}), view(x),
                view_ids(id, (int64_t[]){id->ne[2], id->ne[1], id->ne[0]}), view(n));
 }
@@ -283,9 +367,9 @@ static bool takes_norm(const Node *n)
     return are_f32_rows(n->src[0], n);
 }
 
-static bool run_norm(Kernels *k, Node *n)
+static bool add_norm(Kernels *k, Node *n)
 {
-    return RUN(k, "norm", CONSTS({"MEAN", n->op == GGML_OP_NORM, NULL}), view(n->src[0]), view(n),
+    return ADD(k, "norm", CONSTS({"MEAN", n->op == GGML_OP_NORM, NULL}), view(n->src[0]), view(n),
                tile_f32(real(n, 0)));
 }
 
@@ -296,10 +380,10 @@ static bool takes_soft_max(const Node *n)
            !n->src[2] && real(n, 1) == 0; /* no sinks, no slopes */
 }
 
-static bool run_soft_max(Kernels *k, Node *n)
+static bool add_soft_max(Kernels *k, Node *n)
 {
     const Node *mask = n->src[1];
-    return RUN(k, "soft_max",
+    return ADD(k, "soft_max",
                CONSTS({"T", 0, mask ? format_of(mask)->name : "f32"},
                       {"MASKED", mask != NULL, NULL}),
                view(n->src[0]), mask ? view(mask) : no_view(TILE_F32), view(n),
@@ -321,13 +405,13 @@ static bool takes_binary(const Node *n)
            ggml_are_same_shape(n->src[0], n) && is_spread(n->src[1], n);
 }
 
-static bool run_binary(Kernels *k, Node *n)
+static bool add_binary(Kernels *k, Node *n)
 {
     const char *f = n->op == GGML_OP_ADD   ? "plus"
                     : n->op == GGML_OP_SUB ? "minus"
                     : n->op == GGML_OP_MUL ? "times"
                                            : "over";
-    return RUN(k, "binary", CONSTS({"f", 0, f}), view(n->src[0]), view_spread(n->src[1], n),
+    return ADD(k, "binary", CONSTS({"f", 0, f}), view(n->src[0]), view_spread(n->src[1], n),
                view(n));
 }
 
@@ -350,9 +434,9 @@ static bool takes_unary(const Node *n)
     return are_f32_rows(n->src[0], n) && unary_function(n);
 }
 
-static bool run_unary(Kernels *k, Node *n)
+static bool add_unary(Kernels *k, Node *n)
 {
-    return RUN(k, "unary", CONSTS({"f", 0, unary_function(n)}), view(n->src[0]), view(n));
+    return ADD(k, "unary", CONSTS({"f", 0, unary_function(n)}), view(n->src[0]), view(n));
 }
 
 static const char *gate_function(const Node *n)
@@ -372,13 +456,13 @@ static bool takes_gate(const Node *n)
 }
 
 /* Two tensors, or the halves of the rows of one, either of which may be the gate. */
-static bool run_gate(Kernels *k, Node *n)
+static bool add_gate(Kernels *k, Node *n)
 {
     const Node *a = n->src[0], *b = n->src[1];
     const size_t second = (size_t)n->ne[0], swapped = n->op_params[1] != 0;
     const tile_arg gate = b ? view(a) : part_of(a, n->ne, swapped ? second : 0, 1),
                    value = b ? view(b) : part_of(a, n->ne, swapped ? 0 : second, 1);
-    return RUN(k, "gated", CONSTS({"f", 0, gate_function(n)}), gate, value, view(n));
+    return ADD(k, "gated", CONSTS({"f", 0, gate_function(n)}), gate, value, view(n));
 }
 
 static bool takes_scale(const Node *n)
@@ -386,9 +470,9 @@ static bool takes_scale(const Node *n)
     return are_f32_rows(n->src[0], n);
 }
 
-static bool run_scale(Kernels *k, Node *n)
+static bool add_scale(Kernels *k, Node *n)
 {
-    return RUN(k, "scaled", CONSTS({NULL, 0, NULL}), view(n->src[0]), view(n),
+    return ADD(k, "scaled", CONSTS({NULL, 0, NULL}), view(n->src[0]), view(n),
                tile_f32(real(n, 0)), tile_f32(real(n, 1)));
 }
 
@@ -399,12 +483,12 @@ static bool takes_copy(const Node *n)
            (ggml_are_same_shape(x, n) || (ggml_is_contiguous(x) && ggml_is_contiguous(n)));
 }
 
-static bool run_copy(Kernels *k, Node *n)
+static bool add_copy(Kernels *k, Node *n)
 {
     const Node *x = n->src[0];
     const int64_t line[] = {ggml_nelements(n), 1, 1, 1};
     const bool same = ggml_are_same_shape(x, n);
-    return RUN(k, "copy", CONSTS({"T", 0, format_of(x)->name}, {"U", 0, format_of(n)->name}),
+    return ADD(k, "copy", CONSTS({"T", 0, format_of(x)->name}, {"U", 0, format_of(n)->name}),
                part_of(x, same ? x->ne : line, 0, 1), part_of(n, same ? n->ne : line, 0, 1));
 }
 
@@ -417,17 +501,17 @@ static bool takes_rope(const Node *n)
 }
 
 /* Pairs lie side by side, or a half of what is turned apart. What is behind them stays. */
-static bool run_rope(Kernels *k, Node *n)
+static bool add_rope(Kernels *k, Node *n)
 {
     const Node *x = n->src[0], *factors = n->src[2];
     const int64_t turned = n->op_params[1], pairs[] = {turned / 2, n->ne[1], n->ne[2], n->ne[3]},
                   rest[] = {n->ne[0] - turned, n->ne[1], n->ne[2], n->ne[3]};
     const bool halves = n->op_params[2] == GGML_ROPE_TYPE_NEOX;
     const size_t second = halves ? (size_t)turned / 2 : 1, step = halves ? 1 : 2;
-    if (rest[0] && !RUN(k, "copy", CONSTS({"T", 0, "f32"}), part_of(x, rest, (size_t)turned, 1),
+    if (rest[0] && !ADD(k, "copy", CONSTS({"T", 0, "f32"}), part_of(x, rest, (size_t)turned, 1),
                         part_of(n, rest, (size_t)turned, 1)))
         return false;
-    return RUN(k, "turned", CONSTS({"FACTORS", factors != NULL, NULL}), part_of(x, pairs, 0, step),
+    return ADD(k, "turned", CONSTS({"FACTORS", factors != NULL, NULL}), part_of(x, pairs, 0, step),
                part_of(x, pairs, second, step), view_line(n->src[1], TILE_I32),
                view_line(factors, TILE_F32), part_of(n, pairs, 0, step),
                part_of(n, pairs, second, step), tile_f32(-2 / (float)turned * log2f(real(n, 5))),
@@ -454,10 +538,10 @@ static int power_above(int64_t n)
     return p;
 }
 
-static bool run_attention(Kernels *k, Node *n)
+static bool add_attention(Kernels *k, Node *n)
 {
     const Node *q = n->src[0], *mask = n->src[3];
-    return RUN(k, "attend",
+    return ADD(k, "attend",
                CONSTS({"T", 0, format_of(n->src[1])->name}, {"MASKED", mask != NULL, NULL},
                       {"BD", power_above(q->ne[0]), NULL}, {"BE", power_above(n->ne[0]), NULL}),
                view(q), view(n->src[1]), view(n->src[2]), mask ? view(mask) : no_view(TILE_F16),
@@ -469,26 +553,26 @@ static bool run_attention(Kernels *k, Node *n)
 static const struct Row {
     enum ggml_op op;
     bool (*takes)(const Node *);
-    bool (*run)(Kernels *, Node *);
+    bool (*add)(Kernels *, Node *);
 } ROWS[] = {
-    {GGML_OP_MUL_MAT, takes_product, run_product},
-    {GGML_OP_GET_ROWS, takes_get_rows, run_get_rows},
-    {GGML_OP_SET_ROWS, takes_set_rows, run_set_rows},
-    {GGML_OP_RMS_NORM, takes_norm, run_norm},
-    {GGML_OP_NORM, takes_norm, run_norm},
-    {GGML_OP_SOFT_MAX, takes_soft_max, run_soft_max},
-    {GGML_OP_ADD, takes_binary, run_binary},
-    {GGML_OP_SUB, takes_binary, run_binary},
-    {GGML_OP_MUL, takes_binary, run_binary},
-    {GGML_OP_DIV, takes_binary, run_binary},
-    {GGML_OP_UNARY, takes_unary, run_unary},
-    {GGML_OP_GLU, takes_gate, run_gate},
-    {GGML_OP_SCALE, takes_scale, run_scale},
-    {GGML_OP_CPY, takes_copy, run_copy},
-    {GGML_OP_CONT, takes_copy, run_copy},
-    {GGML_OP_DUP, takes_copy, run_copy},
-    {GGML_OP_ROPE, takes_rope, run_rope},
-    {GGML_OP_FLASH_ATTN_EXT, takes_attention, run_attention},
+    {GGML_OP_MUL_MAT, takes_product, add_product},
+    {GGML_OP_GET_ROWS, takes_get_rows, add_get_rows},
+    {GGML_OP_SET_ROWS, takes_set_rows, add_set_rows},
+    {GGML_OP_RMS_NORM, takes_norm, add_norm},
+    {GGML_OP_NORM, takes_norm, add_norm},
+    {GGML_OP_SOFT_MAX, takes_soft_max, add_soft_max},
+    {GGML_OP_ADD, takes_binary, add_binary},
+    {GGML_OP_SUB, takes_binary, add_binary},
+    {GGML_OP_MUL, takes_binary, add_binary},
+    {GGML_OP_DIV, takes_binary, add_binary},
+    {GGML_OP_UNARY, takes_unary, add_unary},
+    {GGML_OP_GLU, takes_gate, add_gate},
+    {GGML_OP_SCALE, takes_scale, add_scale},
+    {GGML_OP_CPY, takes_copy, add_copy},
+    {GGML_OP_CONT, takes_copy, add_copy},
+    {GGML_OP_DUP, takes_copy, add_copy},
+    {GGML_OP_ROPE, takes_rope, add_rope},
+    {GGML_OP_FLASH_ATTN_EXT, takes_attention, add_attention},
 };
 
 static bool is_view(const Node *n)
@@ -510,7 +594,7 @@ bool kernels_take(const Node *n)
     return is_view(n) || (row && row->takes(n));
 }
 
-bool kernels_run(Kernels *k, Node *n)
+bool kernels_add(Kernels *k, Node *n)
 {
-    return is_view(n) || ggml_is_empty(n) || row_of(n)->run(k, n);
+    return is_view(n) || ggml_is_empty(n) || row_of(n)->add(k, n);
 }

@@ -5,7 +5,8 @@
  *
  * A line for each: the error, as the sum of squared differences over that of squares. The program
  * fails where one is greater than what ggml's own tests allow. A decoder is held against the same
- * in f32 with the same weights: ggml rounds activations to 8 bits, tile kernels do not. */
+ * in f32 with the same weights, as ggml rounds activations to 8 bits and tile kernels only those of
+ * few rows: its error may be a fifth more than ggml's. */
 #include <ggml-alloc.h>
 #include <ggml-backend.h>
 #include <ggml-cpu.h>
@@ -478,9 +479,9 @@ static void compare_decoder(ggml_backend_t tile, ggml_backend_t cpu, enum ggml_t
     const double error = error_of(x, exact, n);
     snprintf(text, sizeof text, "decoder %s %d, %d of %d nodes", ggml_type_name(type), (int)rows,
              taken, all);
-    report(text, error, 1e-4);
-    printf("    error of ggml %.1e; %.2f ms, ggml %.2f ms\n", error_of(y, exact, n), 1e3 * ours,
-           1e3 * theirs);
+    const double own = error_of(y, exact, n);
+    report(text, error, fmax(1e-4, 1.2 * own));
+    printf("    error of ggml %.1e; %.2f ms, ggml %.2f ms\n", own, 1e3 * ours, 1e3 * theirs);
     free(x);
     free(y);
     free(exact);

@@ -10,12 +10,21 @@
 /* A device with the kernels that graphs have asked for so far. */
 typedef struct Kernels Kernels;
 
-/* threads: 0 for the device's own choice. NULL: it cannot be opened; tile_last_error says why. */
-Kernels *kernels_open(int threads);
+/* Of a node one or two, which run one after the other. */
+typedef struct Launch Launch;
+
+/* NULL: it cannot be opened; tile_last_error says why. */
+Kernels *kernels_open(void);
 void kernels_close(Kernels *k);
 /* Does a kernel compute the node, or is it one that only looks at memory in another way? */
 bool kernels_take(const struct ggml_tensor *node);
-/* Starts it. False: it failed, tile_last_error says why. */
-bool kernels_run(Kernels *k, struct ggml_tensor *node);
-bool kernels_wait(Kernels *k);
+/* Adds the node's launches to those that are to be run, compiled and all. False: it failed,
+ * tile_last_error says why. */
+bool kernels_add(Kernels *k, struct ggml_tensor *node);
+void kernels_clear(Kernels *k); /* takes all of them away */
+int kernels_count(const Kernels *k);
+Launch *kernels_launch(Kernels *k, int i); /* until the next is added */
+/* Runs a part of a launch in the calling thread; the parts in any threads at the same time. False:
+ * it failed, tile_last_error of this thread says why. */
+bool kernels_run(const Launch *l, int part, int parts);
 #endif
