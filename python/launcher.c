@@ -54,6 +54,7 @@ typedef struct dl_exchange {
 static struct {
     tile_status (*launch)(tile_kernel *, tile_stream *, const tile_arg *, size_t);
     tile_status (*synchronize)(tile_stream *);
+    PyObject *ndarray;                      /* the type whose fields are known; NULL: none is */
     PyObject *used, *requires_grad, *level; /* names of attributes */
 } known;
 
@@ -225,7 +226,7 @@ static int fit(const pattern *p, PyObject *value, uint64_t *out)
 static int learn_array(pattern *p, PyObject *value)
 {
     const ndarray *a = (const ndarray *)value;
-    if (a->rank > TILE_MAX_RANK)
+    if (p->type != known.ndarray || a->rank > TILE_MAX_RANK)
         return 0;
     p->tensor.rank = a->rank;
     p->flags = a->flags & WRITEABLE;
@@ -709,9 +710,11 @@ static PyObject *fields_are_known(PyObject *self, PyObject *args)
     bool equal = sizeof(Py_ssize_t) == sizeof(int64_t) && (uintptr_t)a->data == address &&
                  a->rank == 2 && a->dtype == dtype;
     /* only now are extents and strides likely to be addresses */
-    return PyBool_FromLong(equal && !memcmp(a->extents, extents, sizeof extents) &&
-                           !memcmp(a->strides, strides, sizeof strides) &&
-                           !(a->flags & WRITEABLE) == !writeable);
+    equal = equal && !memcmp(a->extents, extents, sizeof extents) &&
+            !memcmp(a->strides, strides, sizeof strides) && !(a->flags & WRITEABLE) == !writeable;
+    known.ndarray = equal ? (PyObject *)Py_TYPE(array) : NULL;
+    Py_XINCREF(known.ndarray); /* for ever */
+    return PyBool_FromLong(equal);
 }
 
 static PyObject *has_exchange(PyObject *self, PyObject *type)

@@ -302,7 +302,7 @@ typedef struct TlNestFew {
      * transposed. Then nv is columns of a block, of which each sum is a vector. */
     bool along;
     int single; /* along: columns of a block of one row; else its vectors, or 0: as of several */
-    int deep;           /* rows of B, all side by side, that a block of one row takes at a time */
+    int deep;   /* rows of B, all side by side, that a block of one row takes at a time */
     TlNestAccess *ends; /* along: B's load, of whose columns some may be outside; NULL: all must be
                          * inside */
     int ends_axis;      /* of columns, in its view */

@@ -677,7 +677,8 @@ class QuickCalls(unittest.TestCase):
         for address, patterns in ((0, ()), (addressof(args), ()), (0, (1, 2)), *((addressof(args), p) for p in ((1, 2), ((), ()), ((0,), (0,)), (("a",) * 7,) * 2))):
             with self.assertRaises(TypeError):
                 launcher.learn(address, (1, 2), patterns)
-        self.assertFalse(launcher.learn(addressof(args), (1, 2), ((99, int, None, None, None, "i", 32),) * 2))
+        for how in (3, 4, 99):  # an int is no array, no tensor
+            self.assertFalse(launcher.learn(addressof(args), (1, 2), ((how, int, None, None, None, "i", 32),) * 2))
         for values in ((), 1, None, [1, 2], (1, 2, 3)):
             self.assertFalse(launcher.call(values))
         with self.assertRaises(TypeError):
@@ -687,6 +688,7 @@ class QuickCalls(unittest.TestCase):
         for wrong in ((8, x.dtype, x.shape, x.strides, True), (x.ctypes.data, np.dtype("f4"), x.shape, x.strides, True), (x.ctypes.data, x.dtype, (3, 2), x.strides, True),
                       (x.ctypes.data, x.dtype, x.shape, (8, 24), True), (x.ctypes.data, x.dtype, x.shape, x.strides, False)):
             self.assertFalse(native.launcher.fields_are_known(x, *wrong))
+        self.assertTrue(native.launcher.fields_are_known(x, x.ctypes.data, x.dtype, x.shape, x.strides, True))  # and so they are again
 
 
 class Running(unittest.TestCase):
