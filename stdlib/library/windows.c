@@ -6,6 +6,7 @@
  * - a convolution of each channel for itself (depthwise) has a kernel for planes;
  * - one of a single tap that goes everywhere is a product of the filters and each image (with
  *   channels innermost, too, a product of all pixels and the filters);
+ * - one of groups of 2, 4 or 8 channels has a kernel for CPUs, whose vectors hold several groups;
  * - any other one turns the image, in the workspace, convolves, and turns the result back. Filters
  *   [K, C / groups, R, S] are turned, too, so that K is innermost. */
 #include "stdlib/library/images.h"
@@ -204,6 +205,13 @@ static tile_status convolve_channels(tile_kernels *k, tile_stream *stream, const
     return tl_lib_launch(k, stream, &call, args, 10);
 }
 
+/* The form of conv2d_groups for groups with as many outputs as channels; -1: there is none. */
+static int form_of_groups(const TlLibConv *c)
+{
+    bool alike = c->w.options.groups > 1 && c->w.C == c->K;
+    return !alike ? -1 : c->CG == 2 ? 0 : c->CG == 4 ? 1 : c->CG == 8 ? 2 : -1;
+}
+
 /* y [N, P, Q, K] of x [N, H, W, C] and f, any array with the axes [R, S, C / groups, K]. */
 static tile_status convolve(tile_kernels *k, tile_stream *stream, const TlLibConv *c,
                             const TlLibArray *x, const TlLibArray *f, const TlLibArray *y)
@@ -216,6 +224,10 @@ static tile_status convolve(tile_kernels *k, tile_stream *stream, const TlLibCon
     TlLibCall few = tl_lib_image_call(c, TL_LIB_conv2d_few, 0, c->K, 0, 0);
     if (w->options.groups == 1 && w->C <= FEW_CHANNELS && tl_lib_fits(k, &few))
         return tl_lib_launch(k, stream, &few, args, 10);
+    int form = form_of_groups(c);
+    TlLibCall groups = tl_lib_image_call(c, TL_LIB_conv2d_groups, form, c->K, 0, 0);
+    if (form >= 0 && tl_lib_fits(k, &groups))
+        return tl_lib_launch(k, stream, &groups, args, 10);
     TlLibCall call = tl_lib_image_call(c, TL_LIB_conv2d, 0, w->N * w->P * w->Q,
                                        c->K / w->options.groups, c->CG);
     return tl_lib_launch(k, stream, &call, args, 11);

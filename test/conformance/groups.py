@@ -157,7 +157,7 @@ GROUPS = {
         "bounds, starts near 2^31 and 2^63, i64 extents": "slice_starts_outside unchecked_and_i64_extent "
             "lang_bounds_* bounds_of_known_* big_extents_and_starts_on_small_buffers",
         "sizes: one, none, odd": "copy_shape_* copy_bits_*",
-        "products of bytes along rows": "quads_*",
+        "products of bytes along rows": "quads_*", "products by tiles": "amx_*",
         "4-bit elements": "packed_* packed_views_by_every_index",
         "compound assignment": "update_of_slices_in_every_type lang_compound_* "
             "frontend/diags/update_of_gathered.tile",

@@ -88,6 +88,12 @@ CASES = [
     ("f32", "f32", (0, 4, 4, 2), (3, 3, 2, 2), (0, 4, 4, 2), ONE, 1),
     ("f16", "f32", (1, 3, 3, 0), (3, 3, 0, 4), (1, 3, 3, 4), ONE, 1),
     ("f16", "f16", (3, 5, 6, 40), (5, 5, 20, 34), (3, 3, 3, 34), (2, 2, 2, 2, 1, 1), 2),
+    # groups of few channels: whole blocks, half blocks and parts of them
+    ("f32", "f32", (2, 5, 6, 128), (3, 3, 4, 128), (2, 5, 6, 128), ONE, 32),
+    ("f16", "f16", (1, 6, 5, 72), (3, 2, 8, 72), (1, 3, 3, 72), (2, 2, 1, 0, 1, 1), 9),
+    ("bf16", "f32", (1, 4, 7, 26), (2, 3, 2, 26), (1, 5, 5, 26), (1, 1, 1, 1, 1, 2), 13),
+    ("f64", "f64", (1, 3, 4, 20), (3, 3, 4, 20), (1, 3, 4, 20), ONE, 5),
+    ("f32", "f32", (0, 3, 3, 8), (3, 3, 4, 8), (0, 3, 3, 8), ONE, 2),
     # few channels: pixels inside, four at a time, and at both ends
     ("f32", "f32", (1, 6, 21, 1), (3, 3, 1, 20), (1, 6, 21, 20), ONE, 1),
     ("bf16", "f32", (2, 5, 19, 2), (3, 2, 2, 33), (2, 3, 21, 33), (2, 1, 1, 2, 1, 2), 1),
@@ -111,6 +117,13 @@ for i, (t, o, x, w, y, window, groups) in enumerate(CASES):
         lambda a, o=o, window=window, groups=groups, bias=bias:
         (lambda x, w: {"y": rounded(convolved(x, w, a["y"], window, groups) + (a["bias"] if bias else 0), o)})
         (*of("x", "w")(a)), T=t, O=o, BM=32, BN=16, BC=16)
+    if groups > 1 and x[3] == w[3] and w[2] in (1, 2, 4, 8):
+        kernel_row(
+            "conv", "conv2d_groups", name,
+            {"x": X, "w": W, "bias": small(o, 4, w[3] if bias else 0), "y": poison(o, *y), **scalars},
+            lambda a, o=o, window=window, groups=groups, bias=bias:
+            (lambda x, w: {"y": rounded(convolved(x, w, a["y"], window, groups) + (a["bias"] if bias else 0), o)})
+            (*of("x", "w")(a)), T=t, O=o, G=w[2], BK=32)
     if groups == 1:
         kernel_row(
             "conv", "conv2d_few", name,
