@@ -240,6 +240,9 @@ typedef struct TlNestMove {
 } TlNestMove;
 /* NULL: lane by lane */
 const TlNestMove *tl_nest_move_of(const struct TlNests *plan, const TlOp *gather, int lane);
+/* By how many rows, 0 or more, each row of a gather's result lies before the one that it takes; -1:
+ * it does something else. */
+int64_t tl_nest_rows_ahead(const struct TlNests *plan, const TlOp *op);
 /* Elements along d that a vector may be read from, those in the padding included. */
 int64_t tl_nest_readable(const TlType *type, int d);
 
@@ -396,6 +399,14 @@ typedef struct TlNestOperand {
     bool transposed; /* it is the transposition of what is there */
 } TlNestOperand;
 
+/* Rows of what a loop carries that are needed: those that are used of its result, and more of them
+ * for each trip that is left. (nest_wanted.c) */
+typedef struct TlNestReach {
+    const TlOp *loop; /* a FOR by 1 */
+    int dim;
+    int64_t from, to, more;
+} TlNestReach;
+
 /* A loop nest over a shape, of which one dimension, the last of extent > 1, is in vectors. */
 typedef struct TlNest {
     TlNestKind kind;
@@ -439,6 +450,7 @@ typedef struct TlNest {
      * no more (nest_wanted.c). */
     TlNestAccess *boxed;
     uint32_t boxed_axes;
+    const TlNestReach *reach; /* or what later trips read; NULL: all */
     /* -- a store -- */
     TlNestAccess *store; /* NULL: it stores nothing */
     const TlNestJoined *joined; /* those that are stored with it; NULL: none */

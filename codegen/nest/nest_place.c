@@ -18,7 +18,7 @@
  *                 filled
  *   5. homes      loop-carried tiles share one home with the loop's result; the value a loop
  *                 yields takes that home when the old value is dead by then or is only read
- *                 element for element while the new one is written
+ *                 element for element while the new one is written, or further on
  *   6. intervals  from the first write to the last read of each home; reads of outer values in a
  *                 loop count until its end
  *   7. products   buffers of loops that sum products (cpu_matmul.c)
@@ -270,14 +270,15 @@ static bool may_reach(const Placer *p, const TlValue *from, const TlValue *v, in
     return false;
 }
 
-static bool reaches_by_elements(Placer *p, TlValue *from, const TlValue *v)
+static bool reaches_by_elements(Placer *p, TlValue *from, const TlValue *v, bool ahead)
 {
     if (from == v || from->type->rank == 0 || !from->def || p->stamp[from->id] == p->stamps)
         return true;
     p->stamp[from->id] = p->stamps;
     if (p->plan->place[from->id].kind != TL_NEST_VIRTUAL)
         return true; /* a home of its own: read before */
-    bool elementwise = tl_op_info(from->def->opcode)->flags & F_ELEM;
+    bool elementwise = tl_op_info(from->def->opcode)->flags & F_ELEM ||
+                       (ahead && tl_nest_rows_ahead(p->plan, from->def) >= 0);
     for (uint32_t i = 0; i < from->def->nin; i++) {
         TlValue *x = tl_in(from->def, i);
         if (x->type->kind != TL_TILE || x->type->rank == 0)
@@ -285,17 +286,18 @@ static bool reaches_by_elements(Placer *p, TlValue *from, const TlValue *v)
         int left = MOST_WALKED;
         if (!elementwise && may_reach(p, x, v, &left))
             return false;
-        if (!reaches_by_elements(p, x, v))
+        if (!reaches_by_elements(p, x, v, ahead))
             return false;
     }
     return true;
 }
 
-/* Is `v` reached from `from` only through elementwise virtual ops? */
-static bool only_elementwise(Placer *p, TlValue *from, const TlValue *v)
+/* Is `v` reached from `from` only through elementwise virtual ops, or those and, if `ahead`, ones
+ * that take rows further on? Nests go up, so these rows are as they were. */
+static bool only_elementwise(Placer *p, TlValue *from, const TlValue *v, bool ahead)
 {
     p->stamps++;
-    return reaches_by_elements(p, from, v);
+    return reaches_by_elements(p, from, v, ahead);
 }
 
 static bool load_may_wait(Placer *p, TlOp *load, TlOp *root)
@@ -309,7 +311,7 @@ static bool load_may_wait(Placer *p, TlOp *load, TlOp *root)
     if (root->nregions && (root->opcode == TL_OP_FOR || root->opcode == TL_OP_WHILE))
         return true; /* inits come first */
     bool in_place = root->opcode == TL_OP_STORE && same_place(root, load) &&
-                    only_elementwise(p, tl_op_place(root).value, load->out[0]);
+                    only_elementwise(p, tl_op_place(root).value, load->out[0], false);
     return !writes_what(p, root, load, in_place);
 }
 
@@ -950,7 +952,7 @@ static bool can_take_over(Placer *p, const TlValue *y, const TlValue *a, const T
         TlValue *x = tl_in(op, i);
         if (x->type->rank == 0)
             continue;
-        if (acc && !only_elementwise(p, x, a))
+        if (acc && !only_elementwise(p, x, a, op->opcode != TL_OP_DOT))
             return false;
         int left = MANY_WALKED;
         if (!acc && may_reach(p, x, a, &left)) /* what is packed must not come from a's home */

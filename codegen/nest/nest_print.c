@@ -116,6 +116,10 @@ static void put_split(Print *p, const TlNest *n)
             tl_sbuf_putf(p->out, first ? ", only inside along %d" : " %d", n->boxed->axis[i].dim);
             first = 0;
         }
+    if (n->reach)
+        tl_sbuf_putf(p->out, ", along %d from %lld to %lld and %lld more for each trip left",
+                     n->reach->dim, (long long)n->reach->from, (long long)n->reach->to,
+                     (long long)n->reach->more);
     put_flag(p, n->last_axis >= 0, "ends with what is stored");
     if (!p->plan->check)
         put_number(p, "values", n->nvalues, 0);
