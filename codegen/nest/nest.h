@@ -506,6 +506,14 @@ typedef struct TlNest {
     TlNestOperand operand[2]; /* DOT: A, B, where they are not packed */
 } TlNest;
 
+/* Selects of one condition, an arm of which is computed only where a lane takes it
+ * (nest_rare.c). */
+typedef struct TlNestRare {
+    uint32_t arm;             /* the operand: 1, where the condition holds; 2, where not */
+    TL_VEC(TlOp *) selects;   /* of one nest */
+    TL_VEC(TlValue *) leaves; /* what the arms are computed from */
+} TlNestRare;
+
 /* A value of a nest that is computed, where all is inside, from `lanes` elements of memory for each
  * vector, of which `span` are wanted; then its lanes are those of a pattern. (nest_spread.c) */
 typedef struct TlNestSpread {
@@ -536,6 +544,8 @@ typedef struct TlNests {
     TlMap joined; /* STORE to TlNestJoined */
     TlMap moves;          /* GATHER to TlNestMove, where it is one */
     TlMap spreads;        /* op to TlNestSpread */
+    TlMap rare;           /* SELECT to TlNestRare */
+    TlOp **root; /* by value id: of virtual values that are not cheap, whose nest computes them */
     TL_VEC(TlNest *) all; /* in the order of control flow; those of an op are neighbours */
     TlMap first;          /* op to the number of its first one */
     bool streams;         /* some nest does */
@@ -600,6 +610,7 @@ void tl_nest_find_whole(TlNests *plan);   /* nest_whole.c */
 void tl_nest_find_columns(TlNests *plan); /* nest_columns.c */
 void tl_nest_keep(TlNests *plan);         /* nest_keep.c */
 void tl_nest_find_wanted(TlNests *plan);  /* nest_wanted.c */
+void tl_nest_find_rare(TlNests *plan);    /* nest_rare.c */
 void tl_nest_assign_offsets(TlNests *plan); /* nest_place.c: of homes in scratch memory */
 void tl_nest_stream(TlNests *plan);       /* nest_stream.c */
 void tl_nest_prefetch(TlNests *plan);     /* nest_prefetch.c */

@@ -50,7 +50,6 @@ typedef struct Placer {
     int *cost;      /* by value id */
     int *work;      /* by value id: the same with loads as cheap as reading a home */
     bool *reads;    /* by value id: from memory, when it is computed again */
-    TlOp **root;    /* by value id: of virtual values that are not cheap */
     uint32_t *last; /* by value id: position of the last read */
     uint32_t *stamp, stamps; /* by value id: values share operands, so each walk visits one once */
     TlOp **writer; /* by position: the first op of the block from there on that may write memory */
@@ -344,7 +343,7 @@ static bool is_packed(const Placer *p, const TlValue *v)
  * filling a home and reading it? What goes to all lanes is computed once for each vector. */
 static bool may_repeat(const Placer *p, const TlOp *broadcast)
 {
-    TlOp *root = p->root[broadcast->out[0]->id];
+    TlOp *root = p->plan->root[broadcast->out[0]->id];
     const TlValue *x = tl_in(broadcast, 0);
     if (root && is_in_product(p, root)) /* packed once, and without a home it is a product */
         return p->work[x->id] <= (tl_nest_keeps_lanes(broadcast) ? FEW_WORK : 2 * FEW_WORK);
@@ -361,7 +360,7 @@ static bool may_repeat(const Placer *p, const TlOp *broadcast)
 static bool may_move(const Placer *p, const TlOp *gather)
 {
     const TlNestMove *m = tl_nest_move_of(p->plan, gather, tl_nest_form(gather->out[0]->type).lane);
-    const TlOp *root = p->root[gather->out[0]->id];
+    const TlOp *root = p->plan->root[gather->out[0]->id];
     return m && root && (root->opcode == TL_OP_STORE || root->opcode == TL_OP_REDUCE) &&
            !p->plan->check && p->work[tl_in(gather, 0)->id] <= (m->rows ? FEW_WORK : FEW_WORK / 2);
 }
@@ -404,7 +403,7 @@ static bool repeats_rows(const Placer *p, const TlOp *cast)
     const TlOp *op = cast;
     while (op->opcode == TL_OP_CAST || op->opcode == TL_OP_EXPAND)
         op = op->out[0]->uses->user;
-    const TlOp *root = p->root[op->out[0]->id];
+    const TlOp *root = p->plan->root[op->out[0]->id];
     return op->opcode == TL_OP_BROADCAST && root && tl_nest_repeats_rows(op, root);
 }
 
@@ -516,7 +515,7 @@ static TlOp *root_of_use(Placer *p, const TlUse *use)
     TlOp *op = use->user;
     if (op->nout == 1 && op->out[0]->type->kind == TL_TILE && op->out[0]->type->rank > 0 &&
         p->plan->place[op->out[0]->id].kind == TL_NEST_VIRTUAL)
-        return p->root[op->out[0]->id];
+        return p->plan->root[op->out[0]->id];
     const TlNestJoined *j = tl_nest_joined(p->plan, op);
     return j ? j->store[j->n - 1]->op : op;
 }
@@ -647,7 +646,7 @@ static void decide(Placer *p, TlValue *v)
     TlOp *op = v->def;
     place->kind = TL_NEST_HOME;
     place->why = "has a nest of its own";
-    p->root[v->id] = NULL;
+    p->plan->root[v->id] = NULL;
     if (reads_home(p, op)) {
         place->kind = TL_NEST_VIRTUAL;
         place->why = "its operand has a home";
@@ -668,7 +667,8 @@ static void decide(Placer *p, TlValue *v)
         place->kind = TL_NEST_VIRTUAL;
         place->why = cheap ? "cheap" : "an index that is seldom computed";
         if (op->opcode == TL_OP_RESHAPE || op->opcode == TL_OP_BROADCAST || p->reads[v->id])
-            p->root[v->id] = find_root(p, v, &unused); /* so that its operand may be virtual */
+            p->plan->root[v->id] =
+                find_root(p, v, &unused); /* so that its operand may be virtual */
         return;
     }
     TlOp *root = find_root(p, v, &place->why);
@@ -688,7 +688,7 @@ static void decide(Placer *p, TlValue *v)
         return;
     place->kind = TL_NEST_VIRTUAL;
     place->why = root ? "computed in one nest" : "not used";
-    p->root[v->id] = root;
+    p->plan->root[v->id] = root;
 }
 
 /* Would it be a product, had not some value in it got a home? */
@@ -1168,7 +1168,7 @@ void tl_nest_place(TlNests *plan)
     p.cost = TL_NEW_ARRAY(arena, int, n);
     p.work = TL_NEW_ARRAY(arena, int, n);
     p.reads = TL_NEW_ARRAY(arena, bool, n);
-    p.root = TL_NEW_ARRAY(arena, TlOp *, n);
+    plan->root = TL_NEW_ARRAY(arena, TlOp *, n);
     p.last = TL_NEW_ARRAY(arena, uint32_t, n);
     p.stamp = TL_NEW_ARRAY(arena, uint32_t, n);
     number(&p, fn->body);
