@@ -146,13 +146,65 @@ static LLVMValueRef eval_spread(TlCpuGen *g, TlOp *op, const TlCpuAt *at)
                                   LLVMConstVector(lane, (unsigned)at->width), "");
 }
 
+/* Does any lane take that arm of selects? */
+static LLVMValueRef is_taken(TlCpuGen *g, const TlOp *select, uint32_t arm, TlCpuAt *at)
+{
+    LLVMValueRef c = tl_cpu_eval(g, tl_in(select, 0), at);
+    c = LLVMBuildICmp(g->b, arm == 1 ? LLVMIntNE : LLVMIntEQ, c, LLVMConstNull(LLVMTypeOf(c)), "");
+    if (at->width == 1)
+        return c;
+    LLVMTypeRef bits = LLVMIntTypeInContext(g->c, (unsigned)at->width);
+    return LLVMBuildICmp(g->b, LLVMIntNE, LLVMBuildBitCast(g->b, c, bits, ""), LLVMConstNull(bits),
+                         "");
+}
+
+/* A select whose nest goes around much work (nest_rare.c), and those that go with it. NULL: it is
+ * as others. */
+static LLVMValueRef eval_rare(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
+{
+    const TlNestRare *r = tl_map_get_ptr(&g->plan->rare, op);
+    if (!r || at->spread)
+        return NULL;
+    TlCpuAt sub;
+    uint32_t n = r->selects.len;
+    LLVMValueRef result = NULL,
+                 *some = TL_NEW_ARRAY(g->arena, LLVMValueRef, n), /* the arm taken by some lane */
+                     *none = TL_NEW_ARRAY(g->arena, LLVMValueRef, n);
+    tl_cpu_at_under(g, &sub, at, at->rank, at->lane, at->width);
+    for (uint32_t i = 0; i < r->leaves.len; i++)
+        tl_map_put(&sub.memo, r->leaves.data[i]->id,
+                   (uint64_t)(uintptr_t)tl_cpu_eval(g, r->leaves.data[i], at));
+    for (uint32_t i = 0; i < n; i++)
+        none[i] = tl_cpu_eval(g, tl_in(r->selects.data[i], 3 - r->arm), at);
+    LLVMValueRef cond = tl_cpu_eval(g, tl_in(op, 0), at);
+    TlCpuBranch branch = tl_cpu_branch(g, is_taken(g, op, r->arm, at), true, "rare", "common");
+    for (uint32_t i = 0; i < n; i++) {
+        LLVMValueRef in[3] = {cond};
+        in[3 - r->arm] = none[i];
+        in[r->arm] = tl_cpu_eval(g, tl_in(r->selects.data[i], r->arm), &sub);
+        some[i] = tl_gen_elementwise(&g->gen, r->selects.data[i], in);
+    }
+    LLVMBasicBlockRef end = LLVMGetInsertBlock(g->b);
+    tl_cpu_join(g, branch);
+    for (uint32_t i = 0; i < n; i++) {
+        LLVMValueRef phi = LLVMBuildPhi(g->b, LLVMTypeOf(some[i]), "");
+        LLVMAddIncoming(phi, &some[i], &end, 1);
+        LLVMAddIncoming(phi, &none[i], &branch.from, 1);
+        tl_map_put(&at->memo, r->selects.data[i]->out[0]->id, (uint64_t)(uintptr_t)phi);
+        result = r->selects.data[i] == op ? phi : result;
+    }
+    return result;
+}
+
 LLVMValueRef tl_cpu_eval_elements(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
     if (op->opcode == TL_OP_PTR_ADD)
         return eval_ptr_add(g, op, at);
-    LLVMValueRef spread = eval_spread(g, op, at);
-    if (spread)
-        return spread;
+    LLVMValueRef r = eval_spread(g, op, at);
+    if (!r)
+        r = eval_rare(g, op, at);
+    if (r)
+        return r;
     LLVMValueRef in[3];
     for (uint32_t i = 0; i < op->nin; i++)
         in[i] = tl_in(op, i)->type->rank == 0 && op->opcode == TL_OP_SELECT && i == 0

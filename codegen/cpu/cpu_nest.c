@@ -64,6 +64,29 @@ static void narrow_by(TlCpuGen *g, const TlNest *n, const TlNestAsk *ask, TlCpuB
     }
 }
 
+static LLVMValueRef as_i64(TlCpuGen *g, const TlValue *v)
+{
+    LLVMValueRef x = tl_gen_scalar(&g->gen, v);
+    return LLVMBuildIntCast2(g->b, x, g->i64, tl_is_signed(v->type->dtype), "");
+}
+
+/* The rows that are used of the loop's result, and more for each trip that is left. */
+static void reach_rows(TlCpuGen *g, const TlNest *n, TlCpuBounds *b)
+{
+    const TlNestReach *r = n->reach;
+    LLVMValueRef extent = tl_gen_int(&g->gen, n->form.extent[r->dim]),
+                 i = as_i64(g, r->loop->regions[0]->args[0]),
+                 next = LLVMBuildAdd(g->b, i, tl_gen_int(&g->gen, 1), ""),
+                 left = LLVMBuildSub(g->b, as_i64(g, tl_in(r->loop, 1)), next, "");
+    /* As many as there are rows are enough, and their product is no great number. */
+    LLVMValueRef fewer = LLVMBuildICmp(g->b, LLVMIntULT, left, extent, "");
+    left = LLVMBuildSelect(g->b, fewer, left, extent, "");
+    LLVMValueRef more = LLVMBuildMul(g->b, left, tl_gen_int(&g->gen, r->more), "");
+    b->from[r->dim] = tl_gen_int(&g->gen, r->from);
+    b->to[r->dim] =
+        tl_cpu_smaller(g, extent, LLVMBuildAdd(g->b, more, tl_gen_int(&g->gen, r->to), ""));
+}
+
 TlCpuBounds tl_cpu_bounds(TlCpuGen *g, const TlNest *n, int64_t step)
 {
     TlCpuBounds b = {NULL};
@@ -75,6 +98,8 @@ TlCpuBounds tl_cpu_bounds(TlCpuGen *g, const TlNest *n, int64_t step)
             b.from[a->a->axis[i].dim] = a->lo[i];
             b.to[a->a->axis[i].dim] = a->hi[i];
         }
+    if (n->reach)
+        reach_rows(g, n, &b);
     if (n->keep) {
         b.from[0] = g->kept;
         b.to[0] = tl_gen_int(&g->gen, n->form.extent[0]);

@@ -241,6 +241,9 @@ typedef struct TlNestMove {
 } TlNestMove;
 /* NULL: lane by lane */
 const TlNestMove *tl_nest_move_of(const struct TlNests *plan, const TlOp *gather, int lane);
+/* By how many rows, 0 or more, each row of a gather's result lies before the one that it takes; -1:
+ * it does something else. */
+int64_t tl_nest_rows_ahead(const struct TlNests *plan, const TlOp *op);
 /* Elements along d that a vector may be read from, those in the padding included. */
 int64_t tl_nest_readable(const TlType *type, int d);
 
@@ -401,6 +404,14 @@ typedef struct TlNestOperand {
     bool transposed; /* it is the transposition of what is there */
 } TlNestOperand;
 
+/* Rows of what a loop carries that are needed: those that are used of its result, and more of them
+ * for each trip that is left. (nest_wanted.c) */
+typedef struct TlNestReach {
+    const TlOp *loop; /* a FOR by 1 */
+    int dim;
+    int64_t from, to, more;
+} TlNestReach;
+
 /* A loop nest over a shape, of which one dimension, the last of extent > 1, is in vectors. */
 typedef struct TlNest {
     TlNestKind kind;
@@ -444,6 +455,7 @@ typedef struct TlNest {
      * no more (nest_wanted.c). */
     TlNestAccess *boxed;
     uint32_t boxed_axes;
+    const TlNestReach *reach; /* or what later trips read; NULL: all */
     /* -- a store -- */
     TlNestAccess *store; /* NULL: it stores nothing */
     const TlNestJoined *joined; /* those that are stored with it; NULL: none */
@@ -499,6 +511,14 @@ typedef struct TlNest {
     TlNestOperand operand[2]; /* DOT: A, B, where they are not packed */
 } TlNest;
 
+/* Selects of one condition, an arm of which is computed only where a lane takes it
+ * (nest_rare.c). */
+typedef struct TlNestRare {
+    uint32_t arm;             /* the operand: 1, where the condition holds; 2, where not */
+    TL_VEC(TlOp *) selects;   /* of one nest */
+    TL_VEC(TlValue *) leaves; /* what the arms are computed from */
+} TlNestRare;
+
 /* A value of a nest that is computed, where all is inside, from `lanes` elements of memory for each
  * vector, of which `span` are wanted; then its lanes are those of a pattern. (nest_spread.c) */
 typedef struct TlNestSpread {
@@ -529,6 +549,8 @@ typedef struct TlNests {
     TlMap joined; /* STORE to TlNestJoined */
     TlMap moves;          /* GATHER to TlNestMove, where it is one */
     TlMap spreads;        /* op to TlNestSpread */
+    TlMap rare;           /* SELECT to TlNestRare */
+    TlOp **root; /* by value id: of virtual values that are not cheap, whose nest computes them */
     TL_VEC(TlNest *) all; /* in the order of control flow; those of an op are neighbours */
     TlMap first;          /* op to the number of its first one */
     bool streams;         /* some nest does */
@@ -593,6 +615,7 @@ void tl_nest_find_whole(TlNests *plan);   /* nest_whole.c */
 void tl_nest_find_columns(TlNests *plan); /* nest_columns.c */
 void tl_nest_keep(TlNests *plan);         /* nest_keep.c */
 void tl_nest_find_wanted(TlNests *plan);  /* nest_wanted.c */
+void tl_nest_find_rare(TlNests *plan);    /* nest_rare.c */
 void tl_nest_assign_offsets(TlNests *plan); /* nest_place.c: of homes in scratch memory */
 void tl_nest_stream(TlNests *plan);       /* nest_stream.c */
 void tl_nest_prefetch(TlNests *plan);     /* nest_prefetch.c */

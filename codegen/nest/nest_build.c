@@ -278,9 +278,8 @@ static TlNests *new_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlA
 {
     TlNests *plan = TL_NEW(arena, TlNests);
     *plan = (TlNests){.fn = fn, .arena = arena, .m = *m, .check = check, .at_once = 1};
-    TlMap *maps[] = {&plan->extra,  &plan->products, &plan->fused,
-                     &plan->access, &plan->joined,   &plan->moves,    &plan->first,
-                     &plan->spreads};
+    TlMap *maps[] = {&plan->extra, &plan->products, &plan->fused,   &plan->access, &plan->joined,
+                     &plan->moves, &plan->first,    &plan->spreads, &plan->rare};
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
         tl_map_init(maps[i], arena);
     return plan;
@@ -305,6 +304,7 @@ static void run_passes(TlNests *plan)
     build_block(plan, plan->fn->body);
     tl_nest_find_strips(plan);
     tl_nest_find_spreads(plan);
+    tl_nest_find_rare(plan);
     tl_nest_find_whole(plan);
     tl_nest_find_columns(plan);
     tl_nest_keep(plan);

@@ -18,7 +18,7 @@
  *                 filled
  *   5. homes      loop-carried tiles share one home with the loop's result; the value a loop
  *                 yields takes that home when the old value is dead by then or is only read
- *                 element for element while the new one is written
+ *                 element for element while the new one is written, or further on
  *   6. intervals  from the first write to the last read of each home; reads of outer values in a
  *                 loop count until its end
  *   7. products   buffers of loops that sum products (cpu_matmul.c)
@@ -50,7 +50,6 @@ typedef struct Placer {
     int *cost;      /* by value id */
     int *work;      /* by value id: the same with loads as cheap as reading a home */
     bool *reads;    /* by value id: from memory, when it is computed again */
-    TlOp **root;    /* by value id: of virtual values that are not cheap */
     uint32_t *last; /* by value id: position of the last read */
     uint32_t *stamp, stamps; /* by value id: values share operands, so each walk visits one once */
     TlOp **writer; /* by position: the first op of the block from there on that may write memory */
@@ -270,14 +269,15 @@ static bool may_reach(const Placer *p, const TlValue *from, const TlValue *v, in
     return false;
 }
 
-static bool reaches_by_elements(Placer *p, TlValue *from, const TlValue *v)
+static bool reaches_by_elements(Placer *p, TlValue *from, const TlValue *v, bool ahead)
 {
     if (from == v || from->type->rank == 0 || !from->def || p->stamp[from->id] == p->stamps)
         return true;
     p->stamp[from->id] = p->stamps;
     if (p->plan->place[from->id].kind != TL_NEST_VIRTUAL)
         return true; /* a home of its own: read before */
-    bool elementwise = tl_op_info(from->def->opcode)->flags & F_ELEM;
+    bool elementwise = tl_op_info(from->def->opcode)->flags & F_ELEM ||
+                       (ahead && tl_nest_rows_ahead(p->plan, from->def) >= 0);
     for (uint32_t i = 0; i < from->def->nin; i++) {
         TlValue *x = tl_in(from->def, i);
         if (x->type->kind != TL_TILE || x->type->rank == 0)
@@ -285,17 +285,18 @@ static bool reaches_by_elements(Placer *p, TlValue *from, const TlValue *v)
         int left = MOST_WALKED;
         if (!elementwise && may_reach(p, x, v, &left))
             return false;
-        if (!reaches_by_elements(p, x, v))
+        if (!reaches_by_elements(p, x, v, ahead))
             return false;
     }
     return true;
 }
 
-/* Is `v` reached from `from` only through elementwise virtual ops? */
-static bool only_elementwise(Placer *p, TlValue *from, const TlValue *v)
+/* Is `v` reached from `from` only through elementwise virtual ops, or those and, if `ahead`, ones
+ * that take rows further on? Nests go up, so these rows are as they were. */
+static bool only_elementwise(Placer *p, TlValue *from, const TlValue *v, bool ahead)
 {
     p->stamps++;
-    return reaches_by_elements(p, from, v);
+    return reaches_by_elements(p, from, v, ahead);
 }
 
 static bool load_may_wait(Placer *p, TlOp *load, TlOp *root)
@@ -309,7 +310,7 @@ static bool load_may_wait(Placer *p, TlOp *load, TlOp *root)
     if (root->nregions && (root->opcode == TL_OP_FOR || root->opcode == TL_OP_WHILE))
         return true; /* inits come first */
     bool in_place = root->opcode == TL_OP_STORE && same_place(root, load) &&
-                    only_elementwise(p, tl_op_place(root).value, load->out[0]);
+                    only_elementwise(p, tl_op_place(root).value, load->out[0], false);
     return !writes_what(p, root, load, in_place);
 }
 
@@ -342,7 +343,7 @@ static bool is_packed(const Placer *p, const TlValue *v)
  * filling a home and reading it? What goes to all lanes is computed once for each vector. */
 static bool may_repeat(const Placer *p, const TlOp *broadcast)
 {
-    TlOp *root = p->root[broadcast->out[0]->id];
+    TlOp *root = p->plan->root[broadcast->out[0]->id];
     const TlValue *x = tl_in(broadcast, 0);
     if (root && is_in_product(p, root)) /* packed once, and without a home it is a product */
         return p->work[x->id] <= (tl_nest_keeps_lanes(broadcast) ? FEW_WORK : 2 * FEW_WORK);
@@ -359,7 +360,7 @@ static bool may_repeat(const Placer *p, const TlOp *broadcast)
 static bool may_move(const Placer *p, const TlOp *gather)
 {
     const TlNestMove *m = tl_nest_move_of(p->plan, gather, tl_nest_form(gather->out[0]->type).lane);
-    const TlOp *root = p->root[gather->out[0]->id];
+    const TlOp *root = p->plan->root[gather->out[0]->id];
     return m && root && (root->opcode == TL_OP_STORE || root->opcode == TL_OP_REDUCE) &&
            !p->plan->check && p->work[tl_in(gather, 0)->id] <= (m->rows ? FEW_WORK : FEW_WORK / 2);
 }
@@ -402,7 +403,7 @@ static bool repeats_rows(const Placer *p, const TlOp *cast)
     const TlOp *op = cast;
     while (op->opcode == TL_OP_CAST || op->opcode == TL_OP_EXPAND)
         op = op->out[0]->uses->user;
-    const TlOp *root = p->root[op->out[0]->id];
+    const TlOp *root = p->plan->root[op->out[0]->id];
     return op->opcode == TL_OP_BROADCAST && root && tl_nest_repeats_rows(op, root);
 }
 
@@ -514,7 +515,7 @@ static TlOp *root_of_use(Placer *p, const TlUse *use)
     TlOp *op = use->user;
     if (op->nout == 1 && op->out[0]->type->kind == TL_TILE && op->out[0]->type->rank > 0 &&
         p->plan->place[op->out[0]->id].kind == TL_NEST_VIRTUAL)
-        return p->root[op->out[0]->id];
+        return p->plan->root[op->out[0]->id];
     const TlNestJoined *j = tl_nest_joined(p->plan, op);
     return j ? j->store[j->n - 1]->op : op;
 }
@@ -645,7 +646,7 @@ static void decide(Placer *p, TlValue *v)
     TlOp *op = v->def;
     place->kind = TL_NEST_HOME;
     place->why = "has a nest of its own";
-    p->root[v->id] = NULL;
+    p->plan->root[v->id] = NULL;
     if (reads_home(p, op)) {
         place->kind = TL_NEST_VIRTUAL;
         place->why = "its operand has a home";
@@ -666,7 +667,8 @@ static void decide(Placer *p, TlValue *v)
         place->kind = TL_NEST_VIRTUAL;
         place->why = cheap ? "cheap" : "an index that is seldom computed";
         if (op->opcode == TL_OP_RESHAPE || op->opcode == TL_OP_BROADCAST || p->reads[v->id])
-            p->root[v->id] = find_root(p, v, &unused); /* so that its operand may be virtual */
+            p->plan->root[v->id] =
+                find_root(p, v, &unused); /* so that its operand may be virtual */
         return;
     }
     TlOp *root = find_root(p, v, &place->why);
@@ -686,7 +688,7 @@ static void decide(Placer *p, TlValue *v)
         return;
     place->kind = TL_NEST_VIRTUAL;
     place->why = root ? "computed in one nest" : "not used";
-    p->root[v->id] = root;
+    p->plan->root[v->id] = root;
 }
 
 /* Would it be a product, had not some value in it got a home? */
@@ -950,7 +952,7 @@ static bool can_take_over(Placer *p, const TlValue *y, const TlValue *a, const T
         TlValue *x = tl_in(op, i);
         if (x->type->rank == 0)
             continue;
-        if (acc && !only_elementwise(p, x, a))
+        if (acc && !only_elementwise(p, x, a, op->opcode != TL_OP_DOT))
             return false;
         int left = MANY_WALKED;
         if (!acc && may_reach(p, x, a, &left)) /* what is packed must not come from a's home */
@@ -1166,7 +1168,7 @@ void tl_nest_place(TlNests *plan)
     p.cost = TL_NEW_ARRAY(arena, int, n);
     p.work = TL_NEW_ARRAY(arena, int, n);
     p.reads = TL_NEW_ARRAY(arena, bool, n);
-    p.root = TL_NEW_ARRAY(arena, TlOp *, n);
+    plan->root = TL_NEW_ARRAY(arena, TlOp *, n);
     p.last = TL_NEW_ARRAY(arena, uint32_t, n);
     p.stamp = TL_NEW_ARRAY(arena, uint32_t, n);
     number(&p, fn->body);

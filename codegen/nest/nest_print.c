@@ -116,6 +116,10 @@ static void put_split(Print *p, const TlNest *n)
             tl_sbuf_putf(p->out, first ? ", only inside along %d" : " %d", n->boxed->axis[i].dim);
             first = 0;
         }
+    if (n->reach)
+        tl_sbuf_putf(p->out, ", along %d from %lld to %lld and %lld more for each trip left",
+                     n->reach->dim, (long long)n->reach->from, (long long)n->reach->to,
+                     (long long)n->reach->more);
     put_flag(p, n->last_axis >= 0, "ends with what is stored");
     if (!p->plan->check)
         put_number(p, "values", n->nvalues, 0);
@@ -335,6 +339,8 @@ static void put_place(Print *p, const TlValue *v)
         tl_sbuf_putf(p->out, " (%s)", x.why);
     put_flag(p, WAYS[x.way], WAYS[x.way]);
     put_flag(p, x.inside, "all inside");
+    put_flag(p, v->def && tl_map_get_ptr(&p->plan->rare, v->def),
+             "an arm only where a lane takes it");
     put_slices(p, v);
     if (x.partner) {
         tl_sbuf_puts(p->out, " by ");
@@ -427,10 +433,11 @@ static bool is_worth_a_word(const TlNests *plan, const TlValue *v)
 {
     TlNestPlace x = plan->place[v->id];
     const TlNestAccess *a = v->def ? tl_map_get_ptr(&plan->access, v->def) : NULL;
-    bool slices = false, is_tile = v->type->kind == TL_TILE && v->type->rank > 0;
+    bool special = v->def && tl_map_get_ptr(&plan->rare, v->def);
+    bool is_tile = v->type->kind == TL_TILE && v->type->rank > 0;
     for (uint32_t i = 0; a && a->loads && a->place.axes && i < a->place.naxes; i++)
-        slices |= a->axis[i].affine.is;
-    return is_tile && (slices || x.kind == TL_NEST_HOME || (x.way > TL_NEST_RENAMES));
+        special |= a->axis[i].affine.is;
+    return is_tile && (special || x.kind == TL_NEST_HOME || (x.way > TL_NEST_RENAMES));
 }
 
 /* The line of source that loc is in, once. */

@@ -128,6 +128,9 @@ static const char *check_split(const TlNest *n)
         return "skips what is outside of nothing";
     if (n->kind == TL_NEST_FILL && n->boxed && (n->unrolled || n->keep || n->columns))
         return "fills what is wanted, and other rows";
+    if (n->reach && (n->kind != TL_NEST_FILL || n->unrolled || n->keep || n->columns || n->boxed ||
+                     n->reach->dim == n->lane || n->reach->more <= 0))
+        return "fills what later trips need, and other rows";
     for (uint32_t i = 0; n->kind != TL_NEST_PACK && n->boxed_axes >> i; i++)
         if (n->boxed_axes >> i & 1 && n->boxed->axis[i].dim == n->lane)
             return "skips lanes";

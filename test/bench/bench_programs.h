@@ -15,6 +15,7 @@ enum { NODES = 63, M = 256 };                /* of a tracer's tree; a side of a 
     WORK(volume, 1e-4, F32(64, 64, 64), F32(H, W))                                                 \
     WORK(stencil_3d, 1e-5, F32(D, H, W), F32(D, H, W))                                             \
     WORK(tracer, 1e-5, F32(NODES, 3), F32(NODES, 3), I32(NODES), F32(H, W))                        \
+    WORK(tracer_alone, 1e-5, F32(NODES, 3), F32(NODES, 3), I32(NODES), F32(H, W))                  \
     WORK(binomial, 1e-4, F32(C), F32(C), F32(C))                                                   \
     WORK(black_scholes, 1e-4, F32(8 * C), F32(8 * C), F32(8 * C))                                  \
     WORK(blur, 0, U16(H + 2, W + 8), U16(H, W))                                                    \

@@ -165,6 +165,10 @@ PROGRAM(tracer)
         y[j][i] = best;
     }
 }
+PROGRAM(tracer_alone)
+{
+    program_tracer(p);
+}
 
 PROGRAM(blur)
 {
