@@ -189,6 +189,8 @@ class Kernel:
     def advised(self, error: ArgumentError) -> ArgumentError:
         """The error of a launch, and what to write in Python."""
         text, declared = str(error), {p.name: p for p in self.declaration.parameters} if self.declaration else {}
+        if re.search(r"expects a view of 1 axis, got [2-9]", text):
+            return ArgumentError(f"{text}; x.reshape(-1) has one", error.status)
         wrong = re.search(r"parameter '(\w+)'(?: expects elements of type \w+, got (\w+)|: stride )", text)
         own = declared.get(wrong[1]) if wrong else None
         if own is None or wrong is None:

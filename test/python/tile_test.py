@@ -354,6 +354,8 @@ class Kernels(unittest.TestCase):
         typed = tile.kernel("kernel typed(T y[N], const type T = f32) grid(1) require(N >= 1) { y[0] = cast(1, T); }")
         with self.assertRaisesRegex(tile.ArgumentError, r'type f32, got f64; its type is a constant: make the kernel with T="f64"$'):
             typed(np.zeros(4))
+        with self.assertRaisesRegex(tile.ArgumentError, r"'y' expects a view of 1 axis, got 2; x.reshape\(-1\) has one$"):
+            typed(x)
         with self.assertRaisesRegex(TypeError, 'a device is a tile.Device or a name, as "cpu" or "cuda:0", not 3'):
             tile.kernel(SCALE, device=3)
 
