@@ -25,14 +25,19 @@
 /* The column `of`. */
 typedef enum StageOf { OF_ANY, OF_GPU, OF_CPU, OF_CODE, OF_PTX, OF_HSACO } StageOf;
 
-static bool has_stage(const TlTarget *t, bool emulate, TlStage stage)
+static StageOf stage_of(TlStage stage)
 {
     static const StageOf OF[] = {
 #define STAGE(ID, name, of, emit) OF_##of,
 #include "codegen/stage.def"
     };
+    return OF[stage];
+}
+
+static bool has_stage(const TlTarget *t, bool emulate, TlStage stage)
+{
     TlCode code = tl_target_code(t, emulate);
-    switch (OF[stage]) {
+    switch (stage_of(stage)) {
     case OF_ANY: return true;
     case OF_GPU: return tl_target_is_gpu(t);
     case OF_CPU: return !tl_target_is_gpu(t) && code == TL_CODE_HOST;
@@ -41,6 +46,20 @@ static bool has_stage(const TlTarget *t, bool emulate, TlStage stage)
     case OF_HSACO: return code == TL_CODE_HSACO;
     }
     TL_UNREACHABLE("stage %d", (int)stage);
+}
+
+/* Which targets have the stage, behind the name of one that lacks it. */
+static const char *who_has_stage(TlStage stage)
+{
+    switch (stage_of(stage)) {
+    case OF_ANY: break;
+    case OF_CODE: return ": it has no code";
+    case OF_GPU: return ": targets of GPUs have it, as sm_90a and gfx942";
+    case OF_CPU: return ": targets of CPUs have it, as cpu";
+    case OF_PTX: return ": targets of NVIDIA's GPUs have it, as sm_90a";
+    case OF_HSACO: return ": targets of AMD's GPUs have it, as gfx942";
+    }
+    return "";
 }
 
 enum { MOST_THREADS = 1024 /* of a block, on every GPU */ };
@@ -112,7 +131,8 @@ static tilec_status find_stage(TlJob *j)
         return tl_job_fail(j, TILEC_USAGE, "unknown stage '%s'; expected one of %s", emit,
                            joined(&j->out->arena, tilec_stages()));
     if (!has_stage(j->target, j->emulate, j->stage))
-        return tl_job_fail(j, TILEC_USAGE, "target %s has no stage '%s'", j->o->target, emit);
+        return tl_job_fail(j, TILEC_USAGE, "target %s has no stage '%s'%s", j->o->target, emit,
+                           who_has_stage(j->stage));
     int llvm = is_of_llvm(j) && !j->emulate ? tl_target_lacks_llvm(j->target) : 0;
     if (llvm)
         return tl_job_fail(j, TILEC_USAGE, "target %s needs LLVM %d, but this is %s", name, llvm,
@@ -192,7 +212,7 @@ static const char *all_constants(TlJob *j)
                    *names = tl_program_const_names(j->program, kernel);
         tl_sbuf_putf(&s, "%s%s: %s", i ? "; " : "", kernel, *names ? names : "(none)");
     }
-    return s.text ? s.text : "(none)";
+    return s.len ? s.text : "(none)";
 }
 
 static bool has_kernel(TlJob *j, const char *name)
@@ -237,9 +257,12 @@ static tilec_status no_such_constant(TlJob *j, const char *constant, const char 
                        *known ? "it has: " : "it has none", known);
 }
 
-/* Checks that a kernel takes each constant. */
+/* Checks that a kernel takes each constant. Where there are errors, its kernel may not have been
+ * read. */
 static tilec_status check_constants(TlJob *j)
 {
+    if (j->ctx.diags.errors)
+        return TILEC_OK;
     for (size_t i = 0; i < j->o->nconsts; i++) {
         const char *name = j->o->consts[i].name, *kernel = kernel_meant(j, name);
         if (!tl_program_has_const(j->program, kernel, name))
@@ -283,10 +306,12 @@ static tilec_status lower_kernel(TlJob *j, const char *name, bool wanted)
 static tilec_status lower_kernels(TlJob *j)
 {
     uint32_t n = tl_program_kernels(j->program);
-    if (j->o->one_kernel && !j->o->kernel && n != 1)
+    if (j->o->one_kernel && !j->o->kernel && !n)
         return tl_job_fail(j, TILEC_USAGE,
-                           n ? "choose a kernel with --kernel; kernels are: %s"
-                             : "the file has no kernel: %s",
+                           "the file has no kernel: one is kernel name(parameters) "
+                           "grid(n) { ... }");
+    if (j->o->one_kernel && !j->o->kernel && n != 1)
+        return tl_job_fail(j, TILEC_USAGE, "choose a kernel with --kernel; kernels are: %s",
                            kernel_names(j));
     tilec_status s = j->o->kernel && !has_kernel(j, j->o->kernel) ? TILEC_OK : check_constants(j);
     if (s || j->o->kernel)

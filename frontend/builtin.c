@@ -155,6 +155,20 @@ static void label_slots(TlSema *s, TlDiag *row, const TlCall *c, const Slot *slo
     tl_label_parameters(s, row, c->nslots, names);
 }
 
+/* Too many by position: what has to be named. */
+static void label_named(TlSema *s, TlDiag *row, const TlCall *c, const Slot *slots)
+{
+    TlSbuf names;
+    tl_sbuf_init(&names, s->arena);
+    for (uint32_t i = 0; i < c->nslots; i++)
+        if (slots[i].mark == '=')
+            tl_sbuf_putf(&names, "%s%s = ...", names.len ? ", " : "", slot_name(s, &slots[i]));
+    if (names.len)
+        tl_label(s, row, "others are named: %s", names.text);
+    else if (!strcmp(c->fn->name, "print"))
+        tl_label(s, row, "one print shows one value; a tuple (a, b) is one");
+}
+
 /* The parameter for argument i; NULL after an error. */
 static const Slot *find_slot(TlSema *s, TlCall *c, const Slot *slots, const TlArg *a,
                              uint32_t nargs, uint32_t *at)
@@ -182,7 +196,7 @@ static const Slot *find_slot(TlSema *s, TlCall *c, const Slot *slots, const TlAr
                      ? tl_format(s->arena, "%llu", (unsigned long long)a->value->u.integer)
                      : "0");
     else
-        tl_err(s, c->loc, TL_E0312, c->fn->name, i, nargs);
+        label_named(s, tl_err(s, c->loc, TL_E0312, c->fn->name, i, nargs), c, slots);
     return NULL;
 }
 

@@ -78,6 +78,29 @@ static bool is_row_vector(const TlType *matrix, const TlType *vector)
     return matrix->rank == 2 && vector->rank == 1 && matrix->shape[0] == vector->shape[0];
 }
 
+/* Two shapes that do not broadcast: what may have been meant, else the axes that do not fit. */
+static void label_shapes(TlSema *s, TlDiag *row, const char *what, const TlType *a,
+                         const TlType *b)
+{
+    if (is_row_vector(a, b) || is_row_vector(b, a)) {
+        tl_label(s, row, "a value for each row is a column: write col(v), or keep = true in the "
+                         "reduction");
+        return;
+    }
+    if (!strcmp(what, "*") && a->rank == 2 && b->rank == 2 && a->shape[1] == b->shape[0]) {
+        tl_label(s, row, "* is element by element: the product of matrices is dot(a, b, acc)");
+        return;
+    }
+    for (int i = 1; i <= a->rank && i <= b->rank; i++) {
+        int32_t m = a->shape[a->rank - i], n = b->shape[b->rank - i];
+        if (m != n && m != 1 && n != 1) {
+            tl_label(s, row, "counted from the last, axes have equal lengths, or one of them 1: "
+                             "%d and %d do not fit", m, n);
+            return;
+        }
+    }
+}
+
 static bool is_compare(int op)
 {
     return op >= TL_BIN_LT && op <= TL_BIN_NE;
@@ -208,9 +231,7 @@ bool tl_unify(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs, TlLoc loc, 
         if (!tl_broadcast_shape(so_far, t, &rank, shape)) {
             TlDiag *row =
                 tl_err(s, loc, TL_E0303, what, tl_type_str(s->ctx, so_far), tl_type_str(s->ctx, t));
-            if (is_row_vector(so_far, t) || is_row_vector(t, so_far))
-                tl_label(s, row, "a value for each row is a column: write col(v), or keep = true "
-                                 "in the reduction");
+            label_shapes(s, row, what, so_far, t);
             *bad = tl_bad();
             return false;
         }
@@ -498,6 +519,8 @@ TlVal tl_unary_val(TlSema *s, int op, TlVal a, TlLoc loc)
         TlDiag *row = tl_err(s, loc, TL_E0311, text, tl_val_str(s, &a));
         if (op == '!')
             tl_label(s, row, "compare with 0: x == 0");
+        else if (op == '~' && d == TL_BOOL)
+            tl_label(s, row, "write !x");
         return tl_bad();
     }
     if (a.kind == TL_VAL_UNKNOWN || op == '+')

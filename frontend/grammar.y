@@ -776,7 +776,13 @@ static const char *advice_of_place(const TlParser *p, const Expected *e)
     if (after_comma && strchr(")]}", p->token) && p->token) return tl_advice(",)", 2, 's');
     if (p->token == ',' && expects(e, "';'")) return tl_advice("a, b =", 6, 's');
     if (p->token == '[' && end > line && end[-1] == ']') return tl_advice("][", 2, 's');
+    if (p->token == '[' && expects(e, "'{'") && end - line > 2 && !memcmp(end - 3, " in", 3))
+        return tl_advice("in [", 4, 's');
     if (p->token == '[' && expects(e, "integer") && !tl_at_lambda(p)) return tl_advice("[", 1, 's');
+    if (p->token == ']' && !p->current && end > line && end[-1] == '[')
+        return tl_advice("[]", 2, 's');
+    if (p->token == '=' && !p->current && !p->brackets.len && expects(e, "'('"))
+        return tl_advice("int N =", 7, 's');
     const unsigned char *begin = end;
     while (begin > line && is_word(begin[-1])) begin--;
     if (p->token == TL_TOK_VOID && end - begin == 6 && !memcmp(begin, "kernel", 6))

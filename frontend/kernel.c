@@ -1,5 +1,6 @@
 /* Kernels: parameters, extents and their names, clauses, and the body. One walk makes one
  * function with its launch facts. */
+#include "frontend/advice.h"
 #include "frontend/sema.h"
 #include <string.h>
 
@@ -474,10 +475,13 @@ static void check_binding(Kernel *k, TlName name, TlLoc loc, const TlExpr *value
     TlVal v = tl_eval(k->s, value);
     if (p)
         tl_const_param_value(k->s, k->def, p, &v, value->loc);
-    else if (!most)
-        tl_err(k->s, loc, TL_E0604, clause,
-               tl_format(k->s->arena, "'%s' is not a compile-time parameter", name));
-    else {
+    else if (!most) {
+        TlDiag *row = tl_err(k->s, loc, TL_E0604, clause,
+                             tl_format(k->s->arena, "'%s' is not a compile-time parameter", name));
+        const char *advice = knobs ? tl_advice(name, strlen(name), 'k') : NULL;
+        if (advice)
+            tl_label(k->s, row, "%s", advice);
+    } else {
         int64_t n = 1;
         bool unknown = false;
         if (tl_int_of(k->s, &v, value->loc, name, &n, &unknown) && (n < 1 || n > most))

@@ -107,6 +107,8 @@ static int bad_character(TlParser *p, const unsigned char *token)
     while (end < p->limit && *end >= 'a' && *end <= 'z') end++;
     bool shown_yet = diags(p)->errors < TL_DIAG_MAX; /* later ones are not: millions may come */
     if (shown_yet) label = tl_advice((const char *)token, (size_t)(end - token), 'c');
+    if (shown_yet && !label && *token == '@' && token == p->cursor.line_start && end > token + 1)
+        label = tl_advice("@ line", 6, 'c'); /* a decorator */
     if (shown_yet && !label) label = tl_advice((const char *)token, 1, 'c');
     return invalid(p, TL_E0002, token, shown, label);
 }

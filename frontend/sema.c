@@ -82,6 +82,8 @@ void tl_label_fields(TlSema *s, TlDiag *row, uint32_t n, const char *const *name
 
 void tl_label_view(TlSema *s, TlDiag *row, const TlVal *v)
 {
+    if (tl_is_pointer(v))
+        tl_label(s, row, "load the elements first: p[i + iota(B)], or load(p + i, mask = c)");
     if (v->kind != TL_VAL_VIEW)
         return;
     if (v->u.ir->type->rank == 2)

@@ -142,6 +142,17 @@ static bool is_misdeclared(const TlVar *var, const TlVal *v)
     return tl_is_tile(v) || (tl_is_int(own) && d != TL_DTYPE_COUNT && tl_is_float(d));
 }
 
+/* `auto m = row(n) < N; m = m && col(k) < K;`: a tile of more elements than the variable's. */
+static bool would_grow(const TlVar *var, const TlVal *v)
+{
+    const TlType *own = var->ty.kind == TL_TY_VALUE ? var->ty.type : NULL;
+    if (!own || own->ptr || own->rank == 0 || v->kind != TL_VAL_IR || v->u.ir->type->ptr)
+        return false;
+    const TlType *t = v->u.ir->type;
+    return t->dtype == own->dtype && tl_broadcasts_to(own, t->rank, t->shape) &&
+           !tl_broadcasts_to(t, own->rank, own->shape);
+}
+
 /* One error with the declaration; afterwards the variable may be anything. */
 static void blame_declaration(TlSema *s, TlVar *var, const TlVal *v, int op, TlLoc loc)
 {
@@ -200,6 +211,14 @@ static void assign_var(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vlo
         return;
     if (place == root && is_misdeclared(var, v)) {
         blame_declaration(s, var, v, -1, vloc);
+        return;
+    }
+    if (place == root && would_grow(var, v)) {
+        TlDiag *row =
+            tl_err(s, vloc, TL_E0304, tl_val_str(s, v), tl_type_str(s->ctx, var->ty.type));
+        tl_label(s, row, "a variable keeps the shape that it is declared with: declare %s %s",
+                 tl_type_str(s->ctx, v->u.ir->type), var->name);
+        tl_note(s, row, var->loc, "declared here");
         return;
     }
     TlVal x = tl_convert(s, v, &ty, vloc);

@@ -225,8 +225,11 @@ bool tl_int_of(TlSema *s, const TlVal *v, TlLoc loc, const char *what, int64_t *
         return false;
     if (v->kind == TL_VAL_INT || v->kind == TL_VAL_IR || v->kind == TL_VAL_CHOICE)
         label_run_time(s, tl_err(s, loc, TL_E0406, what), v);
-    else
-        tl_err(s, loc, TL_E0338, what, "value", "an integer", tl_val_str(s, v));
+    else {
+        TlDiag *row = tl_err(s, loc, TL_E0338, what, "value", "an integer", tl_val_str(s, v));
+        if (v->kind == TL_VAL_TUPLE)
+            tl_label(s, row, "each number is an argument of its own: f(x, M, N), not f(x, (M, N))");
+    }
     return false;
 }
 

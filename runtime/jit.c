@@ -285,10 +285,12 @@ static char *read_file(const char *path, size_t *out_size, tile_status *out_stat
 {
     FILE *f = fopen(path, "rb");
     size_t size = 0, room = 1 << 14;
-    char *text = f ? malloc(room) : NULL;
-    *out_status = f ? tl_fail(TILE_NO_MEMORY, "out of memory")
-                    : tl_fail(TILE_IO, "cannot read '%s': %s%s", path, strerror(errno),
+    if (!f) {
+        *out_status = tl_fail(TILE_IO, "cannot read '%s': %s%s", path, strerror(errno),
                               strncmp(path, "std.", 4) ? "" : "; nor is it in the library");
+        return NULL;
+    }
+    char *text = malloc(room);
     while (text) {
         size += fread(text + size, 1, room - size, f);
         if (size < room)
@@ -298,13 +300,14 @@ static char *read_file(const char *path, size_t *out_size, tile_status *out_stat
             free(text);
         text = more;
     }
-    if (text && ferror(f)) {
+    if (!text) {
+        *out_status = tl_fail(TILE_NO_MEMORY, "out of memory");
+    } else if (ferror(f)) {
         *out_status = tl_fail(TILE_IO, "cannot read '%s': %s", path, strerror(errno));
         free(text);
         text = NULL;
     }
-    if (f)
-        fclose(f);
+    fclose(f);
     *out_size = size;
     return text;
 }

@@ -336,12 +336,42 @@ int run_args_find(const RunArgs *args, const char *name)
     return -1;
 }
 
+/* "x (const f32, 2 axes)" */
+static void print_param(const tile_param_info *p)
+{
+    bool array = p->kind != TILE_ARG_SCALAR;
+    fprintf(stderr, "%s (%s%s", p->name, array && p->is_const ? "const " : "",
+            tile_dtype_name(p->dtype));
+    if (p->kind == TILE_ARG_VIEW)
+        fprintf(stderr, p->rank == 1 ? ", %d axis" : ", %d axes", p->rank);
+    else if (array)
+        fputs(", a pointer", stderr);
+    fputs(p->has_default ? ", has a default)" : ")", stderr);
+}
+
 static void list_params(const RunArgs *args)
 {
-    fprintf(stderr, "tilec: the kernel's parameters are:");
-    for (size_t i = 0; i < args->len; i++)
-        fprintf(stderr, " %s", args->data[i].param.name);
+    fprintf(stderr, "tilec: the kernel's parameters are: ");
+    for (size_t i = 0; i < args->len; i++) {
+        fputs(i ? ", " : "", stderr);
+        print_param(&args->data[i].param);
+    }
     fputc('\n', stderr);
+}
+
+/* What stands for a parameter, to be copied and changed: zeros[128,128]. */
+static void missing(const RunArg *a)
+{
+    char example[16 + 4 * TILE_MAX_RANK] = "1";
+    int rank = a->param.kind == TILE_ARG_VIEW ? a->param.rank : 1;
+    if (a->param.kind != TILE_ARG_SCALAR) {
+        strcpy(example, "zeros[128");
+        for (int i = 1; i < rank; i++)
+            strcat(example, ",128");
+        strcat(example, "]");
+    }
+    usage_error("parameter '%s' is missing: write %s=%s, for instance; tilec help run has all "
+                "forms", a->param.name, a->param.name, example);
 }
 
 static const char table_word[] = "addresses(";
@@ -402,7 +432,7 @@ static int assign_values(const Options *o, RunArgs *args)
     }
     for (size_t i = 0; i < args->len; i++)
         if (!args->data[i].value && !args->data[i].param.has_default) {
-            usage_error("parameter '%s' is missing", args->data[i].param.name);
+            missing(&args->data[i]);
             list_params(args);
             return EXIT_USAGE;
         }

@@ -2,6 +2,7 @@
  * read. */
 #include "codegen/compile_library.h"
 #include "codegen/target/target.h"
+#include "ir/support/ascii.h"
 #include "ir/support/near.h"
 #include "tools/tilec_options.h"
 #include "tools/tuned.h"
@@ -194,6 +195,16 @@ static int unknown_target(const char *name, size_t length)
 {
     char text[64];
     snprintf(text, sizeof text, "%.*s", (int)length, name);
+    static const struct {
+        const char *name, *advice;
+    } habits[] = {
+#define TARGET_HABIT(name, advice) {name, advice},
+#include "tools/habits.def"
+    };
+    for (size_t i = 0; i < sizeof habits / sizeof *habits; i++)
+        if (strlen(habits[i].name) == strlen(text) &&
+            tl_same_letters(text, habits[i].name, strlen(text)))
+            return usage_error("unknown target '%s': %s", text, habits[i].advice);
     TlNear near = tl_near(text);
     for (const char *const *t = tilec_targets(); *t; t++)
         tl_near_try(&near, *t);

@@ -43,7 +43,8 @@ void print_help(FILE *out)
         fprintf(out, "  %-12s %s\n", c.name, c.meaning);
     fputs("\nOptions of compile:\n", out);
     print_options(out, CMD_COMPILE);
-    fprintf(out, "\n%s", STATUS);
+    fprintf(out, "\n%sDocuments are installed in share/doc/tile, beside bin: README.md, the "
+                 "tutorial in\nexamples/tutorial, the language in frontend/LANGUAGE.md.\n", STATUS);
 }
 
 int command_help(int argc, char **argv)

@@ -222,6 +222,24 @@ static const Row *find_row(const char *arg, Command command)
     return other;
 }
 
+/* What to write instead of an option of nvcc, hipcc or clang; NULL: it is none that is known. */
+static const char *habit_of_option(const char *arg, const char *name)
+{
+    static const struct {
+        const char *option, *advice;
+    } habits[] = {
+#define OPTION_HABIT(option, advice) {option, advice},
+#include "tools/habits.def"
+    };
+    for (size_t i = 0; i < sizeof habits / sizeof *habits; i++) {
+        const char *option = habits[i].option;
+        size_t n = strlen(option) - 1;
+        if (option[n] == '*' ? strncmp(arg, option, n) == 0 : strcmp(name, option) == 0)
+            return habits[i].advice;
+    }
+    return NULL;
+}
+
 /* --devise=cpu: the name alone is compared. */
 static bool unknown_option(const char *arg, Command command)
 {
@@ -234,7 +252,10 @@ static bool unknown_option(const char *arg, Command command)
             tl_near_try(&near, rows[i].name);
     for (int i = 0; subcommand_at(i, &c) && c.command != (int)command;)
         i++;
-    if (near.best)
+    const char *habit = habit_of_option(arg, name);
+    if (habit)
+        usage_error("unknown option '%s': %s", arg, habit);
+    else if (near.best)
         usage_error("unknown option '%s'; did you mean '%s'?", arg, near.best);
     else
         usage_error("unknown option '%s'; tilec help %s lists the options", arg, c.name);

@@ -57,7 +57,8 @@ def fill(arg: native.Arg, slot: Slot, value: Any, device: Device) -> Any:
         arg.kind, arg.dtype, arg.address = POINTER, -1, value.__index__()
         return None
     if m is None:
-        raise TypeError(f"expected an array of {slot.dtype}, got {type(value).__name__}")
+        make = ": make one, numpy.array(...)" if isinstance(value, (list, tuple)) else ""
+        raise TypeError(f"expected an array of {slot.dtype}, got {type(value).__name__}{make}")
     if not slot.const and not m.writable:
         raise ArgumentError("the kernel writes to it, and the array is read-only", "bad argument")
     if m.on_host and not device.host_memory:

@@ -57,12 +57,23 @@ def constant(value: Any) -> str:
         return "1" if value else "0"
     if hasattr(value, "__index__"):
         return str(int(value.__index__()))
-    if isinstance(value, (str, float)):
-        return repr(value) if isinstance(value, float) else value
-    if isinstance(value, type(None)) or not hasattr(value, "name"):
+    if isinstance(value, float):
+        return repr(value)
+    name = value if isinstance(value, str) else type_name(value)
+    if name is None:
         raise TypeError(f"a constant is a number, or a str for a type or a function, not {value!r}")
-    from .elements import NUMPY  # a NumPy dtype
-    return NUMPY.get(value.name, str(value.name))
+    from .elements import NUMPY
+    return {**NUMPY, "uint8": "u8", "uint16": "u16"}.get(name, name)
+
+
+def type_name(value: Any) -> str | None:
+    """"float16" of a type of NumPy's, of ml_dtypes or of torch; None: it is none."""
+    if type(value).__module__ == "torch" and type(value).__name__ == "dtype":
+        return str(value).rpartition(".")[2]
+    import numpy
+    if isinstance(value, type) and issubclass(value, numpy.generic):
+        return str(numpy.dtype(value).name)
+    return str(value.name) if hasattr(value, "name") else None  # a NumPy dtype
 
 
 def constants(values: Mapping[str, Any]) -> dict[str, str]:

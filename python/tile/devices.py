@@ -193,7 +193,7 @@ def device_of(device: Device | str | None = None) -> Device:
     if isinstance(device, Device):
         return device
     if device is not None and not isinstance(device, str):
-        raise TypeError(f"a device is a tile.Device or a name, not {type(device).__name__}")
+        raise TypeError(f'a device is a tile.Device or a name, as "cpu" or "cuda:0", not {device!r}')
     with opening:
         if device not in opened:
             opened[device] = Device(device)

@@ -176,6 +176,32 @@ class Kernel:
 
     __iter__ = None  # what has items would be a sequence, too
 
+    def __copy__(self) -> Kernel:
+        """A kernel does not change: copies of what has it share it."""
+        return self
+
+    def __deepcopy__(self, _memo: object) -> Kernel:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"kernel '{self.__name__}' cannot be pickled: make it where it is used, by tile.kernel(source, name)")
+
+    def advised(self, error: ArgumentError) -> ArgumentError:
+        """The error of a launch, and what to write in Python."""
+        text, declared = str(error), {p.name: p for p in self.declaration.parameters} if self.declaration else {}
+        if re.search(r"expects a view of 1 axis, got [2-9]", text):
+            return ArgumentError(f"{text}; x.reshape(-1) has one", error.status)
+        wrong = re.search(r"parameter '(\w+)'(?: expects elements of type \w+, got (\w+)|: stride )", text)
+        own = declared.get(wrong[1]) if wrong else None
+        if own is None or wrong is None:
+            return error
+        element = own.type.removeprefix("const ").partition("[")[0]
+        if wrong[2] and element in declared:
+            return ArgumentError(f'{text}; its type is a constant: make the kernel with {element}="{wrong[2]}"', error.status)
+        if not wrong[2] and own.type.startswith("const "):
+            return ArgumentError(f"{text}; or give a copy, x.contiguous() or numpy.ascontiguousarray(x)", error.status)
+        return error
+
     def arguments(self, values: Sequence[Any]) -> tuple[Any, list[Any]]:
         """The arguments, and what keeps their memory."""
         return filled(self.__name__, self.slots, values, self.device)
@@ -224,10 +250,14 @@ class Kernel:
         stream = stream or self.stream_for(values)
         with stream.lock:
             if grid is None and not together and not overlap:
-                check(lib.tile_launch(self.handle, stream.handle, addressof(arguments), self.count))
+                status = lib.tile_launch(self.handle, stream.handle, addressof(arguments), self.count)
             else:
-                check(lib.tile_launch_with(self.handle, stream.handle, addressof(arguments), self.count,
-                                           byref(launch_options(grid, together, overlap))))
+                status = lib.tile_launch_with(self.handle, stream.handle, addressof(arguments), self.count,
+                                              byref(launch_options(grid, together, overlap)))
+            try:
+                check(status)
+            except ArgumentError as e:
+                raise self.advised(e) from None
             if stream is self.device.stream and self.device.host_memory:
                 stream.wait_here()
             else:  # torch keeps its tensors until its own stream has used them

@@ -197,7 +197,9 @@ def op(qualname: str, source: Any, kernel: Optional[str] = None, /, *, backward:
     in `zeros` starts as zeros, for kernels that add to it. `autocast` is the type, "bf16", that floating tensors get under torch.autocast. Kernels run on the device of
     the tensors; `device` is that for tensors in the host's memory. The other options are those of tile.load."""
     if not re.fullmatch(r"[A-Za-z_]\w*::[A-Za-z_]\w*", qualname):
-        raise wrong(f"an operator's name has a namespace before it, 'mine::{qualname.replace(':', '')}', not {qualname!r}")
+        bare = qualname.replace(":", "")
+        raise wrong(f"an operator's name has a namespace before it, 'mine::{bare}', not {qualname!r}" if bare.isidentifier() else
+                    f"the first argument is the operator's name, as 'mine::swish', not {qualname[:40]!r}")
     zeros, text = tuple(zeros), compiler.Source(source)
     values = compiler.constants({**(consts or {}), **more_consts})
     declared = declarations.read(compiler.compile_source(text, dict(emit="ast"), {}, include_dirs, 3).text)

@@ -1,4 +1,4 @@
-/* tile_jit.h: kernels from source at run time (libtile_jit = libtile and the compiler). C11, clean
+/* tile_jit.h: kernels from source at run time (libtilec: the runtime and the compiler). C11, clean
  * C++. */
 #ifndef TILE_JIT_H
 #define TILE_JIT_H

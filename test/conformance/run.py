@@ -316,6 +316,8 @@ def main():
         return 0
     if not os.access(cx.tilec, os.X_OK):
         sys.exit(f"no {cx.tilec}: build first")
+    if not chosen:
+        sys.exit(f"no row has '{cx.k}' in its name; --list shows them")
     cx.missing = {d: missing(d, cx.tilec) for d in cx.devices}
     cx.end = time.monotonic() + cx.budget
     results = []

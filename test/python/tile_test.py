@@ -3,9 +3,11 @@
     tile_test.py [-v] [NAME...]      with the package on PYTHONPATH and the library in TILE_LIBRARY
 """
 import ast
+import copy
 import gc
 import inspect
 import os
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -87,6 +89,8 @@ class Arrays(unittest.TestCase):
             copy(x, y)
             self.assertTrue((x == y).all(), name)
         self.assertEqual(tile.kernel(COPY, T=np.dtype("int16")).consts, {"T": "i16"})
+        for given, named in ((np.float16, "f16"), ("float64", "f64"), (np.dtype("uint8"), "u8"), ("uint16", "u16"), ("bf16", "bf16")):
+            self.assertEqual(tile.kernel(COPY, T=given).consts, {"T": named})
 
     def test_words_and_bytes(self):
         half = tile.kernel("kernel half(bf16 x[N]) grid(1) require(N <= 16) { x[0 +: 16] = (bf16)((f32)x[0 +: 16] * 0.5); }")
@@ -214,7 +218,7 @@ class Arrays(unittest.TestCase):
                 (x.astype(">f4"), TypeError, "'x': .*other byte order"),
                 (x.astype(complex), TypeError, "'x': no element type of kernels is NumPy's <c16"),
                 (np.zeros((3, 4), object), TypeError, "'x': no element type"),
-                ([[1.0]], TypeError, "'x': expected an array of f32, got list"),
+                ([[1.0]], TypeError, "'x': expected an array of f32, got list: make one, numpy.array"),
                 (None, TypeError, "'x': expected an array of f32, got NoneType"),
                 (np.broadcast_to(x[0], (3, 4)), tile.ArgumentError, "'x': the kernel writes to it, and the array is read-only"),
                 (np.zeros((3, 4), [("a", "f4"), ("b", "i1")])["a"], tile.ArgumentError, "'x': the strides .* are not whole elements"),
@@ -330,6 +334,30 @@ class Kernels(unittest.TestCase):
         self.assertIn("x *= a.\nIn place.\n", scale.__doc__)
         self.assertIn("B : i32 = 64", scale.__doc__)
         self.assertEqual(scale.__name__, "scale")
+
+    def test_copies(self):
+        """A module of a network that has a kernel is copied."""
+        scale = tile.kernel(SCALE)
+        self.assertIs(copy.deepcopy({"k": [scale]})["k"][0], scale)
+        self.assertIs(copy.copy(scale), scale)
+        with self.assertRaisesRegex(TypeError, "kernel 'scale' cannot be pickled: make it where it is used"):
+            pickle.dumps(scale)
+
+    def test_advice(self):
+        """What may be done about an argument, in Python's words."""
+        x = np.zeros((4, 8), np.float32)
+        rows = tile.kernel("kernel rows(const f32 x[R, C], f32 y[R, C]) grid(R) require(C <= 8) { y[pid(0), 0 +: 8] = x[pid(0), 0 +: 8]; }")
+        with self.assertRaisesRegex(tile.ArgumentError, r"'x': stride \(axis 1\) must be 1.*; or give a copy, x.contiguous\(\) or numpy"):
+            rows(np.zeros((8, 4), np.float32).T, x)
+        with self.assertRaisesRegex(tile.ArgumentError, r"'y': stride \(axis 1\) must be 1[^;]*; others need[^;]*$"):
+            rows(x, np.zeros((8, 4), np.float32).T)
+        typed = tile.kernel("kernel typed(T y[N], const type T = f32) grid(1) require(N >= 1) { y[0] = cast(1, T); }")
+        with self.assertRaisesRegex(tile.ArgumentError, r'type f32, got f64; its type is a constant: make the kernel with T="f64"$'):
+            typed(np.zeros(4))
+        with self.assertRaisesRegex(tile.ArgumentError, r"'y' expects a view of 1 axis, got 2; x.reshape\(-1\) has one$"):
+            typed(x)
+        with self.assertRaisesRegex(TypeError, 'a device is a tile.Device or a name, as "cpu" or "cuda:0", not 3'):
+            tile.kernel(SCALE, device=3)
 
     def test_class(self):
         """The class itself can be asked, too."""

@@ -206,6 +206,8 @@ class Operators(unittest.TestCase):
             rms(forward_ad.make_dual(x, x), w)
         with self.assertRaisesRegex(tile.ArgumentError, "an operator's name has a namespace before it, 'mine::take', not 'take'"):
             tile.op("take", TAKE)
+        with self.assertRaisesRegex(tile.ArgumentError, "the first argument is the operator's name, as 'mine::swish', not 'kernel "):
+            tile.op(TAKE, "take")
         with self.assertRaisesRegex(tile.ArgumentError, "parameter 'w' expects elements of type f32, got f64"):
             rms(torch.randn(3, 10), torch.randn(10).double())
         for words, function, text in (

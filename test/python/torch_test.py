@@ -33,6 +33,7 @@ class Torch(unittest.TestCase):
             x = torch.arange(12).reshape(3, 4).to(dtype)
             tile.kernel(SCALE, T=name)(x, 2)
             self.assertTrue(torch.equal(x, 2 * torch.arange(12).reshape(3, 4).to(dtype)), name)
+            self.assertEqual(tile.kernel(SCALE, T=dtype).consts, {"T": name})
         with self.assertRaisesRegex(tile.ArgumentError, "expects elements of type f32, got bf16"):
             tile.kernel(SCALE)(x.to(torch.bfloat16), 2)
 

@@ -259,7 +259,9 @@ def self_test(w):
 
 
 def main(args):
-    w = World(args[0], args[1])
+    if len(args) < 2 or not os.access(os.path.join(args[1], "tilec"), os.X_OK):
+        sys.exit("usage: check_statements.py SOURCE FOLDER [--self-test]; FOLDER has the programs: build/bin")
+    w = World(args[0], os.path.abspath(args[1]))
     if args[2:] == ["--self-test"]:
         return self_test(w)
     count, faults = 0, []

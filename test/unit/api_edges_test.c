@@ -106,6 +106,25 @@ static void wrong_options(void)
     wrong_option((o = fine, o.include_dirs = dirs, o.ninclude_dirs = 2, o), "include_dirs[1]");
 }
 
+/* A call that went well left "out of memory" as the text of the thread's last error. */
+static void no_error_of_a_file_that_is_there(void)
+{
+    char path[] = "/tmp/api_edges.XXXXXX";
+    tile_module *m = NULL;
+    int fd = mkstemp(path);
+    if (!CHECK(fd >= 0))
+        return;
+    CHECK(write(fd, source, sizeof source - 1) == (ssize_t)(sizeof source - 1));
+    close(fd);
+    tile_set_last_error(TILE_OK, "");
+    CHECK_INT(tile_module_load_file(NULL, path, NULL, &m), TILE_OK);
+    CHECK(!*tile_last_error());
+    tile_module_free(m);
+    CHECK_INT(tile_module_load_file(NULL, "/no/such.tile", NULL, &m), TILE_IO);
+    SAYS("cannot read '/no/such.tile': No such file");
+    unlink(path);
+}
+
 static void refused_by_compiler(tilec_options o, const char *said)
 {
     tilec_output *out = NULL;
@@ -296,6 +315,7 @@ int main(void)
     default_device_that_cannot_be_opened();
     wrong_words();
     wrong_options();
+    no_error_of_a_file_that_is_there();
     wrong_options_of_the_compiler();
     static const char *const devices[] = {"cpu", "ref", "emu:sm_80"};
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {

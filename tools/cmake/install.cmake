@@ -140,6 +140,19 @@ install(DIRECTORY tools/editors/vim/ DESTINATION ${CMAKE_INSTALL_DATADIR}/vim/vi
 install(DIRECTORY tools/editors/vscode/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tile/vscode COMPONENT compiler)
 install(DIRECTORY tools/editors/tree-sitter/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tile/tree-sitter COMPONENT compiler)
 
+# What users read, and the examples, in the folders that their links name.
+set(documents README.md .github/CONTRIBUTING.md .github/SECURITY.md codegen/README.md codegen/SPIRV.md python/README.md python/tutorial.py test/STATE.md test/bench/README.md)
+foreach(pattern examples/*.md examples/*.txt examples/*.tile examples/*.[chy]* examples/pictures/* examples/tutorial/pictures/* frontend/*.md
+    runtime/*.md runtime/include/*.h stdlib/*.md stdlib/include/*.h test/bench/results/*.md test/bench/results/*.svg tools/*.md)
+  file(GLOB_RECURSE found RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${pattern})
+  list(APPEND documents ${found})
+endforeach()
+list(REMOVE_DUPLICATES documents)
+foreach(document ${documents})
+  get_filename_component(folder ${document} DIRECTORY)
+  install(FILES ${document} DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/tile/${folder} COMPONENT documents)
+endforeach()
+
 if(TARGET tilec)
   install(DIRECTORY ${CMAKE_BINARY_DIR}/package/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT compiler)
   install(FILES tools/completion/tilec.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME tilec COMPONENT compiler)

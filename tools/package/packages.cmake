@@ -1,6 +1,6 @@
 # cpack in the build folder: a relocatable tarball with everything, and .deb packages: libtile0.1 (the runtime), libtile-collectives0.1, libtilekernels0.1, libtile-dev,
-# tilec (the compiler, with libtilec.so and libtilec-core.so), tilec-farm and
-# libtile-collectives-mpi0.1 where MPI was found. Programs, libraries and archives
+# tilec (the compiler, with libtilec.so and libtilec-core.so), tile-doc (what users read, and the
+# examples), tilec-farm and libtile-collectives-mpi0.1 where MPI was found. Programs, libraries and archives
 # are stripped.
 set(CPACK_PACKAGE_NAME tile)
 set(CPACK_PACKAGE_VENDOR "the tile project")
@@ -12,7 +12,7 @@ set(CPACK_PACKAGE_DIRECTORY ${CMAKE_BINARY_DIR}/packages)
 set(CPACK_GENERATOR DEB TXZ)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_THREADS 0)
-set(CPACK_COMPONENTS_ALL runtime collectives development compiler)
+set(CPACK_COMPONENTS_ALL runtime collectives development compiler documents)
 if(TARGET tile_kernels)
   list(APPEND CPACK_COMPONENTS_ALL kernels)
 endif()
@@ -67,6 +67,12 @@ endif()
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "headers and libraries for programs with tile kernels\n With files for CMake and pkg-config.")
 set(CPACK_DEBIAN_COMPILER_PACKAGE_NAME tilec)
 set(CPACK_COMPONENT_COMPILER_DESCRIPTION "compiler of tile kernels\n The program tilec, and the compiler as a shared library.")
+set(CPACK_DEBIAN_COMPILER_PACKAGE_SUGGESTS "libtile-dev (= ${PROJECT_VERSION}), tile-doc (= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_DOCUMENTS_PACKAGE_NAME tile-doc)
+set(CPACK_DEBIAN_DOCUMENTS_PACKAGE_SECTION doc)
+set(CPACK_DEBIAN_DOCUMENTS_PACKAGE_ARCHITECTURE all)
+set(CPACK_DEBIAN_DOCUMENTS_PACKAGE_SHLIBDEPS OFF)
+set(CPACK_COMPONENT_DOCUMENTS_DESCRIPTION "documents of tile kernels\n The tutorial, the language, tables for users of CUDA and Triton, and examples: share/doc/tile/README.md.")
 set(CPACK_DEBIAN_FARM_PACKAGE_NAME tilec-farm)
 set(CPACK_DEBIAN_FARM_PACKAGE_DEPENDS "tilec (= ${PROJECT_VERSION})")
 set(CPACK_COMPONENT_FARM_DESCRIPTION "tuning on many devices\n The library behind tilec tune --farm, for the MPI that this was built with.")
