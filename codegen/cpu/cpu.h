@@ -328,6 +328,8 @@ LLVMValueRef tl_cpu_is_whole(TlCpuGen *g); /* i1: is it? */
 /* ---- cpu_prefetch.c: rows of the next program ---- */
 
 void tl_cpu_prefetch_begin(TlCpuGen *g, TlCpuRow *row); /* before the nest */
+/* At each step of a reduction's loops but the innermost: what the next trip of a loop will copy. */
+void tl_cpu_prefetch_trip(TlCpuGen *g, const TlNest *n, const TlCpuAt *at);
 /* At the first position of a row, before it is stored; at each position where all is inside. */
 void tl_cpu_prefetch_store(TlCpuGen *g, TlCpuRow *row, const TlCpuAt *first);
 void tl_cpu_prefetch(TlCpuGen *g, const TlCpuAt *at);

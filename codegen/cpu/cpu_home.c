@@ -60,12 +60,37 @@ static LLVMValueRef load_at(TlCpuGen *g, const TlType *type, LLVMValueRef base, 
     return tl_gen_from_mem(&g->gen, type, x);
 }
 
+/* ---- elements apart ---- */
+
+/* Are elements a few apart, and all lanes those of a home? Then they are lanes of as many vectors
+ * side by side. */
+static bool are_few_apart(const TlNestForm *f, const TlCpuAt *at)
+{
+    int d = at->lane;
+    return f->stride[d] <= TL_NEST_STRIDE && f->extent[d] % at->width == 0 && !at->shifted &&
+           at->width <= TL_NEST_LANES;
+}
+
+static LLVMValueRef load_few_apart(TlCpuGen *g, const TlType *type, LLVMValueRef base,
+                                   const TlNestForm *f, TlCpuAt *at)
+{
+    int w = at->width, n = (int)f->stride[at->lane], last = (w - 1) * n + 1 - w;
+    LLVMValueRef first = home_offset(g, f, at, false), v[TL_NEST_STRIDE];
+    for (int k = 0; k < n; k++) {
+        LLVMValueRef by = tl_gen_int(&g->gen, tl_cpu_every_start(k, w, last));
+        v[k] = load_at(g, type, base, LLVMBuildAdd(g->b, first, by, ""), w, true);
+    }
+    return tl_cpu_every(g, v, n, w, 0, last);
+}
+
 /* The lanes' elements are not adjacent: one load each. Lanes in the padding of the nest read the
  * last element. */
 static LLVMValueRef load_strided(TlCpuGen *g, const TlType *type, LLVMValueRef base,
                                  const TlNestForm *f, TlCpuAt *at)
 {
     TL_ASSERT(at->width > 1, "%d lanes apart", at->width);
+    if (are_few_apart(f, at))
+        return load_few_apart(g, type, base, f, at);
     LLVMValueRef rest = home_offset(g, f, at, true);
     LLVMValueRef x = LLVMGetPoison(tl_gen_vec(tl_gen_elem_type(&g->gen, type), at->width));
     for (int i = 0; i < at->width; i++) {

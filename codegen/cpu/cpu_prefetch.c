@@ -90,3 +90,61 @@ void tl_cpu_prefetch(TlCpuGen *g, const TlCpuAt *at)
     LLVMValueRef p = tl_gen_address(&g->gen, store->view->dtype, row->ahead, at->idx[at->lane]);
     tl_cpu_prefetch_line(g, p, true, LOCALITY);
 }
+
+/* ---- the next trip of a loop ---- */
+
+/* Which of the steps of the nest's loops but the innermost this is; *steps: of how many. */
+static LLVMValueRef number_of_step(TlCpuGen *g, const TlNest *n, const TlCpuAt *at, int64_t *steps)
+{
+    LLVMValueRef k = tl_gen_int(&g->gen, 0);
+    *steps = 1;
+    for (int d = 0; d < at->rank; d++) {
+        if (d == n->axis)
+            continue;
+        int64_t step = d == n->rows_dim ? n->rows : 1, of = (n->form.extent[d] + step - 1) / step;
+        LLVMValueRef i = LLVMBuildUDiv(g->b, at->idx[d], tl_gen_int(&g->gen, step), "");
+        k = LLVMBuildAdd(g->b, LLVMBuildMul(g->b, k, tl_gen_int(&g->gen, of), ""), i, "");
+        *steps *= of;
+    }
+    return k;
+}
+
+/* Bytes from the first to the last of what lies behind an axis, if that is known. */
+static int64_t bytes_behind(const TlNestAccess *a, uint32_t axis)
+{
+    int64_t run = 1;
+    for (uint32_t i = a->place.naxes; i-- > axis + 1;)
+        if (a->place.axes[i].kind == TL_AXIS_SLICE && a->axis[i].stride > 0)
+            run = a->axis[i].stride * tl_nest_axis_width(a, i);
+    return run * tl_dtype_bytes(a->place.base->type->dtype);
+}
+
+void tl_cpu_prefetch_trip(TlCpuGen *g, const TlNest *n, const TlCpuAt *at)
+{
+    enum { LINE = 64, MOST_LINES = 64 };
+    if (!n->trip)
+        return;
+    const TlNestAccess *a = n->trip;
+    const TlCpuAccess *load = tl_cpu_access_of(g, a->op);
+    int64_t steps, rows = tl_nest_axis_width(a, n->trip_axis),
+                   bytes = bytes_behind(a, n->trip_axis);
+    LLVMValueRef k = number_of_step(g, n, at, &steps);
+    int64_t pieces = steps > rows ? steps / rows : 1, lines = (bytes + LINE - 1) / LINE;
+    int64_t each = (lines + pieces - 1) / pieces;
+    if (steps % rows || each > MOST_LINES)
+        return;
+    TlCpuAt first;
+    tl_cpu_at_init(g, &first, (int)a->place.rank, 0, 1);
+    for (int d = 0; d < first.rank; d++)
+        first.idx[d] = tl_gen_int(&g->gen, 0);
+    first.idx[a->axis[n->trip_axis].dim] =
+        LLVMBuildAdd(g->b, LLVMBuildUDiv(g->b, k, tl_gen_int(&g->gen, pieces), ""),
+                     tl_gen_int(&g->gen, rows), "");
+    LLVMValueRef p = tl_cpu_access_address(g, load, &first);
+    LLVMValueRef piece = LLVMBuildURem(g->b, k, tl_gen_int(&g->gen, pieces), "");
+    p = tl_gen_address(&g->gen, TL_U8, p,
+                       LLVMBuildMul(g->b, piece, tl_gen_int(&g->gen, each * LINE), ""));
+    for (int64_t i = 0; i < each; i++)
+        tl_cpu_prefetch_line(g, tl_gen_address(&g->gen, TL_U8, p, tl_gen_int(&g->gen, i * LINE)),
+                             false, LOCALITY);
+}

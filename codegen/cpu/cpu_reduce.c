@@ -390,6 +390,7 @@ static void reduce_along(TlCpuGen *g, Reduction *r, TlCpuAt *at)
     TlCpuLoops loops = {.skip = r->axis, .dim = n->rows_dim, .step = n->rows};
     tl_cpu_prefetch_begin(g, &row);
     tl_cpu_loops_begin(g, &loops, &n->form, at);
+    tl_cpu_prefetch_trip(g, n, at);
     for (uint32_t k = 0; k < rows.n; k++) {
         rows.at[k] = *at;
         if (k)

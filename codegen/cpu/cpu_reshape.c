@@ -254,19 +254,23 @@ static LLVMValueRef eval_home(TlCpuGen *g, const TlOp *op, const TlCpuAt *at)
     return tl_cpu_home_load(g, x->type, tl_cpu_home_ptr(g, g->plan->place[x->id].buffer), &f, &sub);
 }
 
-/* Lanes along another dimension than the innermost: one by one. */
+/* Lanes along another dimension than the innermost: one by one, or those of the home. */
 static LLVMValueRef eval_apart(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 {
     const TlType *to = op->out[0]->type;
+    if (g->plan->place[op->out[0]->id].way == TL_NEST_READS_HOME) { /* neither has gaps */
+        const TlValue *x = tl_in(op, 0);
+        TlNestForm f = tl_nest_form(to);
+        return tl_cpu_home_load(g, x->type, tl_cpu_home_ptr(g, g->plan->place[x->id].buffer), &f,
+                                at);
+    }
     LLVMValueRef r = LLVMGetPoison(tl_gen_vec(tl_gen_elem_type(&g->gen, to), at->width));
     for (int i = 0; i < at->width; i++) {
         TlCpuAt one;
         tl_cpu_at_under(g, &one, at, at->rank, at->lane, 1);
         one.idx[at->lane] = tl_cpu_lane_index(g, at, i, to->shape[at->lane]);
         LLVMValueRef n = LLVMConstInt(g->i32, (unsigned)i, 0);
-        bool reads = g->plan->place[op->out[0]->id].way == TL_NEST_READS_HOME;
-        LLVMValueRef x = (reads ? eval_home : eval_same_number)(g, op, &one);
-        r = LLVMBuildInsertElement(g->b, r, x, n, "");
+        r = LLVMBuildInsertElement(g->b, r, eval_same_number(g, op, &one), n, "");
     }
     return r;
 }

@@ -69,9 +69,9 @@ bool tl_nest_may_read_home(const TlNestMachine *m, const TlOp *reshape);
  * operand of the transposition are a vector; how many is one from the next? 0: it does not. */
 int tl_nest_turned_words(const TlOp *reshape);
 int tl_nest_word_axis(const TlOp *reshape); /* which of them, along it; -1: it is not one axis */
-/* Does a reshape put short rows of bytes, 16 or 32, one after the other? Then several of them are
- * one vector of the result. */
-bool tl_nest_puts_rows(const TlNestMachine *m, const TlOp *reshape);
+/* Does a reshape put short rows of bytes, at least so many, one after the other? Then several of
+ * them are one vector of the result. */
+bool tl_nest_puts_rows(const TlNestMachine *m, const TlOp *reshape, int least);
 /* Does a reshape divide its operand's last axis into one that elements are picked from (split) and
  * the axis before it? Then every n-th element of n vectors is one along that. */
 bool tl_nest_parts(const TlOp *reshape);
@@ -469,6 +469,8 @@ typedef struct TlNest {
     bool ahead; /* and of the row that it will store; where stores stream, again of next's first */
     TL_VEC(TlNestAccess *) fetch; /* loads that ask for what lies further on */
     bool fetch_light; /* a page, into the second cache, if the array is large; else two */
+    TlNestAccess *trip; /* read in this trip of a loop, and in the next one; NULL: none */
+    uint32_t trip_axis; /* its axis that the loop goes along */
     /* -- reductions, scans -- */
     TlOp *reduce;
     int axis;
@@ -608,6 +610,9 @@ void tl_nest_find_moves(TlNests *plan);    /* nest_move.c */
 void tl_nest_join_stores(TlNests *plan);   /* nest_join.c */
 void tl_nest_place(TlNests *plan);         /* nest_place.c: places, buffers, products */
 void tl_nest_find_ways(TlNests *plan);     /* nest_way.c */
+/* Does a reshape put rows of a load one after the other that lie apart in memory? Columns of them
+ * would be loaded element by element. */
+bool tl_nest_puts_rows_apart(const TlNests *plan, const TlOp *reshape);
 /* nest_build.c: nests, with width and split */
 void tl_nest_find_strips(TlNests *plan);  /* nest_strips.c */
 void tl_nest_find_spreads(TlNests *plan); /* nest_spread.c */

@@ -229,15 +229,14 @@ int tl_nest_word_axis(const TlOp *op)
     return d >= 0 && behind == after && to->shape[d] % words == 0 ? d : -1;
 }
 
-bool tl_nest_puts_rows(const TlNestMachine *m, const TlOp *op)
+bool tl_nest_puts_rows(const TlNestMachine *m, const TlOp *op, int least)
 {
-    enum { LEAST = 16 }; /* what a register of the oldest CPUs holds */
     const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
     if (from->rank < 2 || to->rank < 1 || from->ptr || tl_dtype_bytes(from->dtype) != 1 ||
         tl_nest_is_renaming(op))
         return false;
     int32_t n = from->shape[from->rank - 1];
-    return n >= LEAST && n < m->vector_bytes && (n & (n - 1)) == 0 &&
+    return n >= least && n < m->vector_bytes && (n & (n - 1)) == 0 &&
            to->shape[to->rank - 1] % (2 * n) == 0;
 }
 

@@ -407,10 +407,18 @@ static bool repeats_rows(const Placer *p, const TlOp *cast)
     return op->opcode == TL_OP_BROADCAST && root && tl_nest_repeats_rows(op, root);
 }
 
-/* Are the elements of v rows of a home as they lie there? */
+/* Half of each byte: one instruction, less than what a home of them takes. */
+static bool is_half_byte(const TlOp *op)
+{
+    uint64_t bits;
+    return (op->opcode == TL_OP_AND || op->opcode == TL_OP_SHR) &&
+           tl_value_is_const(tl_in(op, 1), &bits) && tl_dtype_bytes(op->out[0]->type->dtype) == 1;
+}
+
+/* Are the elements of v rows of a home as they lie there, or halves of their bytes? */
 static bool are_rows_of_home(const Placer *p, const TlValue *v)
 {
-    enum { MOST_DEPTH = 4 };
+    enum { MOST_DEPTH = 5 };
     for (int depth = 0; v->def && depth < MOST_DEPTH; depth++) {
         const TlOp *op = v->def;
         if (op->opcode == TL_OP_RESHAPE && op_cost(p, op) == NEVER)
@@ -421,7 +429,7 @@ static bool are_rows_of_home(const Placer *p, const TlValue *v)
                 : NULL;
         bool renames = op->opcode == TL_OP_EXPAND ||
                        (op->opcode == TL_OP_RESHAPE && tl_nest_is_renaming(op));
-        if (!renames && (!m || !m->rows))
+        if (!renames && !is_half_byte(op) && (!m || !m->rows))
             return false;
         v = tl_in(op, 0);
     }
@@ -464,7 +472,8 @@ static bool is_read_by_elements(const Placer *p, const TlValue *v)
         TlOpcode o = u->user->opcode;
         if (u->user->block != v->def->block)
             return false;
-        bool parts = o == TL_OP_RESHAPE && !p->plan->check && tl_nest_parts(u->user);
+        bool parts = o == TL_OP_RESHAPE && !p->plan->check &&
+                     (tl_nest_parts(u->user) || tl_nest_puts_rows_apart(p->plan, u->user));
         if (o == TL_OP_EXPAND || o == TL_OP_BROADCAST || parts) {
             if ((o == TL_OP_BROADCAST && !tl_nest_keeps_lanes(u->user)) ||
                 !is_read_by_elements(p, u->user->out[0]))

@@ -21,6 +21,8 @@ enum { LEAST_ROW = 8 << 10, LEAST_COMPUTED_ROW = 2 << 10, MOST_ROW = 64 << 10 };
 enum { MOST_WALKED = 32, MANY_VALUES = 16 };
 /* A nest that computes fewer waits for memory only (fetch_light). */
 enum { LEAST_VALUES = 12 };
+/* Values of a nest that takes longer than memory does for what the next trip of a loop copies. */
+enum { TRIP_VALUES = 64 };
 /* Bytes of memory that a tile spans, across whose lanes a reduction asks for what lies further on.
  */
 enum { LEAST_RUN = 1 << 10 };
@@ -107,6 +109,7 @@ static bool reads_its_own(const TlNestAccess *a)
 typedef struct Reads {
     TlNests *plan;
     TL_VEC(TlNestAccess *) next; /* whose rows nobody has asked for yet */
+    TL_VEC(TlNestAccess *) trip; /* copied in each trip of a loop */
     TlMap before;                /* accesses of earlier nests */
 } Reads;
 
@@ -164,6 +167,39 @@ static void find_fetch(Reads *r, TlNest *n)
     }
 }
 
+/* The axis along which the loop that a load is in goes from slice to slice; -1: there is none. */
+static int axis_of_loop(const TlNestAccess *a)
+{
+    const TlBlock *b = a->op->block;
+    uint64_t step;
+    if (!b->parent || b->parent->opcode != TL_OP_FOR || !a->loads || !a->place.axes ||
+        !tl_value_is_const(tl_in(b->parent, 2), &step))
+        return -1;
+    int at = -1;
+    for (uint32_t i = 0; i < a->place.naxes; i++) {
+        const TlValue *v = a->place.index[i].value;
+        if (a->place.axes[i].kind == TL_AXIS_TILE)
+            return -1;
+        if (a->place.axes[i].kind == TL_AXIS_SLICE && !v->def && v->block == b && v->index == 0 &&
+            (uint64_t)tl_nest_axis_width(a, i) == step)
+            at = (int)i;
+    }
+    return at;
+}
+
+/* What a loop copies into a home and a reduction that computes much then works on: it asks, row by
+ * row, for what the next trip will copy, as the CPU's own prefetcher has stopped by then. */
+static void find_trip(Reads *r, TlNest *n)
+{
+    for (uint32_t i = 0; i < r->trip.len && n->nvalues >= TRIP_VALUES; i++) {
+        TlNestAccess *a = r->trip.data[i];
+        if (a->op->block != n->op->block)
+            continue;
+        n->trip = a;
+        n->trip_axis = (uint32_t)axis_of_loop(a);
+    }
+}
+
 /* After a nest: what it read. */
 static void note(Reads *r, const TlNest *n, bool is_nested)
 {
@@ -210,6 +246,11 @@ void tl_nest_prefetch(TlNests *plan)
         if (n->unrolled)
             continue;
         bool across = n->kind == TL_NEST_REDUCE && !n->along && n->nvalues >= LEAST_VALUES;
+        for (uint32_t k = 0; n->kind == TL_NEST_FILL && k < n->asks.len; k++)
+            if (axis_of_loop(n->asks.data[k].access) >= 0 && is_run(n->asks.data[k].access))
+                tl_vec_push(plan->arena, &r.trip, n->asks.data[k].access);
+        if (n->kind == TL_NEST_REDUCE && n->along)
+            find_trip(&r, n);
         if (n->kind == TL_NEST_COUNT || (across && tl_nest_is_split(n)) ||
             (notes && n->kind == TL_NEST_REDUCE && has_whole_part(n)))
             find_fetch(&r, n);

@@ -145,6 +145,7 @@ static void put_prefetch(Print *p, const TlNest *n)
     put_accesses(p, n->fetch_light ? "prefetches a page on, if the array is large, after"
                                    : "prefetches two pages on after",
                  n->fetch.data, n->fetch.len);
+    put_accesses(p, "prefetches the next trip's", &n->trip, n->trip ? 1 : 0);
 }
 
 static void put_reduction(Print *p, const TlNest *n)

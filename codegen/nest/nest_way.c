@@ -98,11 +98,32 @@ static bool is_inside(const TlNests *plan, const TlOp *gather)
 
 /* ---- reshapes ---- */
 
+bool tl_nest_puts_rows_apart(const TlNests *plan, const TlOp *op)
+{
+    enum { LEAST = 8 };
+    const TlValue *x = tl_in(op, 0);
+    const TlOp *load = x->def && x->def->opcode == TL_OP_LOAD ? x->def : NULL;
+    const TlNestAccess *a = load ? tl_map_get_ptr(&plan->access, load) : NULL;
+    int last = x->type->rank - 1;
+    return a && a->place.axes && !plan->check && tl_nest_puts_rows(&plan->m, op, LEAST) &&
+           tl_nest_is_contiguous_inside(a, last) && !tl_nest_is_contiguous(a, last - 1) &&
+           tl_nest_stride(a, last - 1) == 1;
+}
+
 /* Does a transposition read a home as it is, or by the element's number? */
 static bool turns_home(const TlNests *plan, const TlOp *trans)
 {
     TlNestPlace from = plan->place[tl_in(trans, 0)->id];
     return from.kind == TL_NEST_HOME || from.way == TL_NEST_READS_HOME;
+}
+
+/* Does a reshape put rows one after the other? */
+static bool puts_rows(const TlNests *plan, const TlOp *op)
+{
+    enum { LEAST = 16 }; /* what a register of the oldest CPUs holds */
+    bool is_home = plan->place[tl_in(op, 0)->id].kind == TL_NEST_HOME;
+    return (tl_nest_puts_rows(&plan->m, op, LEAST) && tl_nest_is_for_quads(plan, op)) ||
+           (!is_home && tl_nest_puts_rows_apart(plan, op));
 }
 
 static TlNestWay way_of_reshape(const TlNests *plan, const TlOp *op)
@@ -111,7 +132,7 @@ static TlNestWay way_of_reshape(const TlNests *plan, const TlOp *op)
         return TL_NEST_RENAMES;
     if (!plan->check && tl_nest_parts(op))
         return TL_NEST_PARTS;
-    if (tl_nest_puts_rows(&plan->m, op) && tl_nest_is_for_quads(plan, op))
+    if (puts_rows(plan, op))
         return TL_NEST_PUTS_ROWS;
     bool is_home = plan->place[tl_in(op, 0)->id].kind == TL_NEST_HOME;
     if (!is_home && !plan->check && tl_nest_turned_words(op) && turns_home(plan, tl_in(op, 0)->def))

@@ -54,6 +54,7 @@ static int access_width(const TlNests *plan, const TlNestAccess *a, int limit, i
     TL_ASSERT(limit > 0, "%d lanes at most", limit);
     if (a->op->opcode == TL_OP_INSIDE)
         return limit;
+    enum { NARROW_APART = 8 };
     int bytes = tl_dtype_bytes(a->place.base->type->dtype);
     if (a->asks || (plan->check && tl_attr_flag(a->op, TL_ATTR_UNCHECKED)))
         return at_most(limit, 1, "each element is checked", why);
@@ -72,6 +73,8 @@ static int access_width(const TlNests *plan, const TlNestAccess *a, int limit, i
                        why);
     if (!is_view && is_affine(plan, a->place.base, 0))
         return limit;
+    if (bytes < 4 && is_view && apart < NARROW_APART) /* what is computed of them is much more */
+        apart = NARROW_APART;
     if (bytes < 4 || !plan->m.gathers || (!is_view && !a->place.base->type->ptr))
         return at_most(limit, apart, "elements apart, without an instruction", why);
     return at_most(limit, lanes, "elements apart", why); /* short ones by two instructions */

@@ -305,7 +305,7 @@ static Size most(const TlLlvm *l, bool has_loops)
     static const Size MOST[TL_LLVM_FAMILIES] = {
         [TL_LLVM_NVPTX] = {1 << 17, 1 << 12, UINT_MAX, UINT_MAX},
         [TL_LLVM_AMD] = {1 << 15, 1 << 11, UINT_MAX, 32},
-        [TL_LLVM_HOST] = {1 << 15, 1 << 13, 1 << 11, UINT_MAX},
+        [TL_LLVM_HOST] = {1 << 16, 1 << 13, 1 << 11, UINT_MAX},
     };
     enum { STRAIGHT = 1 << 15 };
     Size size = MOST[tl_llvm_family(l)];

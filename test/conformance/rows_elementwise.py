@@ -498,7 +498,7 @@ kernel k(const f16 x[N], const f16 y[N], const f32 z[N], const i32 n[M], f32 wid
     grid(cdiv(N, 40))
 {
     i64 sum = 0;
-    static for (int i : range(1100)) sum += n[i];
+    static for (int i : range(2100)) sum += n[i];
     s[pid(0)] = sum;
     auto at = pid(0) * 40;
     auto a = x[at +: 40];
@@ -511,7 +511,7 @@ kernel k(const f16 x[N], const f16 y[N], const f32 z[N], const i32 n[M], f32 wid
     half[at +: 40] = fma(a, b, b);
 }
 """, {
-        "x": x, "y": y, "z": z, "n": ints("i32", 9, -9, 9, 1100), "s": poison("i64", (len(x.store) + 39) // 40),
+        "x": x, "y": y, "z": z, "n": ints("i32", 9, -9, 9, 2100), "s": poison("i64", (len(x.store) + 39) // 40),
         "wide": poison("f32", len(x.store)), "product": poison("f16", len(x.store)), "narrow": poison(
             "f16", len(x.store)), "one": poison("f32", len(x.store)), "half": poison("f16", len(x.store))
     }, of_halves)
