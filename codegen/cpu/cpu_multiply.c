@@ -435,7 +435,7 @@ static void add_trips(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int 
     memcpy(acc, trips.carry, sums * sizeof *acc);
     for (int i = 0; x->p->flips && i < mr * x->nv; i++) {
         LLVMValueRef of_b = acc[mr * x->nv + i % x->nv];
-        acc[i] = tl_cpu_add(g, acc[i], tl_cpu_dot_correction(&g->gen, x->p->part[1], of_b));
+        acc[i] = tl_cpu_add(g, acc[i], tl_cpu_dot_correction(&g->gen, x->p->part[0], of_b));
     }
 }
 
@@ -613,7 +613,7 @@ static void correct_panels(TlCpuMultiply *x)
                                      vector_at(x, row, j * x->width), rows.carry[j]);
     tl_cpu_loop_end(g, &rows, sum);
     for (int j = 0; j < x->nv; j++)
-        store_vector(x, tl_cpu_dot_correction(&g->gen, x->p->part[1], rows.carry[j]),
+        store_vector(x, tl_cpu_dot_correction(&g->gen, x->p->part[0], rows.carry[j]),
                      row_below(x, b), j * x->width);
     tl_cpu_loop_end(g, &panels, NULL);
 }

@@ -44,7 +44,7 @@ static LLVMValueRef dot(const Quads *q, LLVMValueRef a, LLVMValueRef b, LLVMValu
         LLVMValueRef signs = LLVMConstInt(g->i32, 0x80808080, 0);
         a = LLVMBuildXor(g->b, a, tl_gen_splat(g, signs, lanes), "");
         sum = tl_cpu_dot_add_ones(g, q->insn, q->type[1], b, sum);
-        sum = tl_cpu_dot_correction(g, q->type[1], sum);
+        sum = tl_cpu_dot_correction(g, q->type[0], sum);
         begin = begin ? LLVMBuildAdd(g->b, begin, sum, "") : sum;
     }
     sum = begin ? begin : sum;

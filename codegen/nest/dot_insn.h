@@ -25,7 +25,7 @@ const TlCpuDotInsn *tl_cpu_dot_insn(const TlLlvm *l, TlDtype a, TlDtype b, int64
 /* The type of an operand's elements in registers, where they are of type d in the program. */
 TlDtype tl_cpu_dot_part(const TlCpuDotInsn *insn, TlDtype d);
 /* Does the instruction take A with its sign bits flipped? It takes u8 and i8 where A and B are
- * alike. Then its sums lack, or have too many, 128 times those of B: `correction` is to be added,
- * to 0 once for each `per` elements of B. */
+ * alike, or the other way round. Then its sums lack, or have too many, 128 times those of B:
+ * `correction` is to be added, to 0 once for each `per` elements of B. */
 bool tl_cpu_dot_flips(const TlCpuDotInsn *insn, TlDtype a, TlDtype b);
 #endif
