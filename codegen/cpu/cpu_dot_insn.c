@@ -39,6 +39,24 @@ LLVMValueRef tl_cpu_dot_add(TlGen *g, const TlCpuDotInsn *insn, TlDtype b_type, 
     return call(g, insn, types, is_overloaded(insn) ? 2 : 0, args, 3);
 }
 
+/* usmmla takes u8 first. */
+bool tl_cpu_pairs_are_turned(const TlNestProduct *p)
+{
+    return p->insn->form == TL_CPU_DOT_MIXED && p->part[1] == TL_U8;
+}
+
+LLVMValueRef tl_cpu_dot_add_pairs(TlGen *g, const TlNestProduct *p, LLVMValueRef a, LLVMValueRef b,
+                                  LLVMValueRef sum)
+{
+    TL_ASSERT(p->pairs && tl_gen_width_of(sum) == 4, "%d sums of pairs", tl_gen_width_of(sum));
+    bool turned = tl_cpu_pairs_are_turned(p);
+    LLVMTypeRef part = parts(g, p->insn), types[] = {LLVMTypeOf(sum), part};
+    LLVMValueRef args[] = {sum, LLVMBuildBitCast(g->b, turned ? b : a, part, ""),
+                           LLVMBuildBitCast(g->b, turned ? a : b, part, "")};
+    unsigned overloads = p->insn->form == TL_CPU_DOT_BF16 ? 0 : 2;
+    return tl_gen_intrinsic(g, p->pairs, types, overloads, args, 3);
+}
+
 LLVMValueRef tl_cpu_dot_add_ones(TlGen *g, const TlCpuDotInsn *insn, TlDtype b_type, LLVMValueRef b,
                                  LLVMValueRef sum)
 {

@@ -88,6 +88,22 @@ const TlCpuDotInsn *tl_cpu_dot_insn(const TlLlvm *l, TlDtype a, TlDtype b, int64
     return NULL;
 }
 
+const char *tl_cpu_dot_pairs(const TlLlvm *l, const TlCpuDotInsn *insn)
+{
+    static const struct {
+        const char *insn, *features, *pairs;
+    } PAIRS[] = {
+        {"llvm.aarch64.neon.sdot", "i8mm", "llvm.aarch64.neon.smmla"},
+        {"llvm.aarch64.neon.udot", "i8mm", "llvm.aarch64.neon.ummla"},
+        {"llvm.aarch64.neon.usdot", "i8mm", "llvm.aarch64.neon.usmmla"},
+        {"llvm.aarch64.neon.bfdot", "bf16", "llvm.aarch64.neon.bfmmla"},
+    };
+    for (size_t i = 0; i < sizeof PAIRS / sizeof *PAIRS; i++)
+        if (!strcmp(insn->name, PAIRS[i].insn) && has_all(l, PAIRS[i].features))
+            return PAIRS[i].pairs;
+    return NULL;
+}
+
 TlDtype tl_cpu_dot_part(const TlCpuDotInsn *insn, TlDtype d)
 {
     return insn->form == TL_CPU_DOT_WORDS ? TL_I16 : d;

@@ -257,6 +257,7 @@ typedef struct TlNestProduct {
     int ngathered; /* of those, inner first: their iterations' chunks are multiplied together */
     TlDtype dtype;        /* of the sums */
     const TlCpuDotInsn *insn; /* NULL: products are added one by one */
+    const char *pairs; /* does the same for two rows and two columns of packed B; NULL: none does */
     int per;              /* elements along k of a packed one, which is as large as a sum */
     TlDtype part[2];      /* the type of those of A, of B */
     bool flips;           /* of A the sign bits are flipped, and each chunk of B has corrections */

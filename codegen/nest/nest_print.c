@@ -200,7 +200,7 @@ static void put_product(Print *p, const TlNest *n)
         tl_sbuf_putf(p->out, ", blocks of %d rows and %d vectors", n->mr, n->nv);
     if (n->kind == TL_NEST_DOT && x)
         tl_sbuf_putf(p->out, ", panels of %lld columns, %lld deep, by %s", (long long)n->panel,
-                     (long long)x->depth, x->insn->name);
+                     (long long)x->depth, x->pairs ? x->pairs : x->insn->name);
     if (n->kind == TL_NEST_DOT && !x) {
         put_home(p, ", A in ", n->operand[0].home);
         tl_sbuf_puts(p->out, n->operand[0].transposed ? " transposed" : "");
@@ -224,6 +224,8 @@ static void put_product(Print *p, const TlNest *n)
                  (long long)x->depth);
     if (x->insn)
         tl_sbuf_putf(p->out, ", by %s", x->insn->name);
+    if (x->pairs)
+        tl_sbuf_putf(p->out, ", pairs of rows by %s", x->pairs);
     put_flag(p, x->a_load && !x->a_rows, x->a_may_end ? "A in memory, packed at its end"
                                                       : "A in memory");
     put_flag(p, x->a_by_columns, "A by columns");
