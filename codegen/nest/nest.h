@@ -17,6 +17,7 @@ typedef struct TlNestMachine {
     bool gathers;     /* masked gathers of elements of 4 and 8 bytes */
     bool one_by_one;  /* which take longer than loads of the elements, as on AMD's */
     bool masks;       /* fast masks for elements of every size */
+    bool thirds;      /* loads of every third element, all three at once */
 } TlNestMachine;
 TlNestMachine tl_nest_machine(const TlLlvm *l);
 
