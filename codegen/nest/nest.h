@@ -641,6 +641,8 @@ typedef struct TlNestQuads {
     TlValue *byte[2];   /* i8 or u8: what they widen, before it is broadcast */
 } TlNestQuads;
 bool tl_nest_quads(const TlNests *plan, const TlOp *op, TlNestQuads *out);
+/* Are they of u8, and known to be less than 128? Then they are the same as i8. */
+bool tl_nest_is_small_byte(const TlValue *v);
 /* The operand of an addition that is such sums, and nothing else needs; -1: neither is. */
 int tl_nest_adds_quads(const TlNests *plan, const TlOp *op);
 /* Does an op repeat a factor of such sums, multiply, or reshape the products? */
