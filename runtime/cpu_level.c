@@ -1,10 +1,10 @@
 /* cpu_level.c: the features of CPUs: read from the machine, compared with levels and images. */
 #include "runtime/cpu_level.h"
+#include "runtime/contract/cpu_state.h"
+#include "runtime/cpu_ask.h"
 #include <stdio.h>
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#elif defined(__aarch64__)
+#if defined(__aarch64__)
 #include <sys/auxv.h>
 #endif
 
@@ -59,21 +59,10 @@ static uint64_t bit_of_arch(enum arch arch)
 /* ---- the machine ---- */
 
 #if defined(__x86_64__)
-/* The register state that the operating system saves (XCR0); 0 if that is not known. */
-static uint64_t kept_state(void)
-{
-    uint32_t r[4], low, high;
-    enum { OSXSAVE = 1 << 27 };
-    if (!__get_cpuid(1, &r[0], &r[1], &r[2], &r[3]) || !(r[2] & OSXSAVE))
-        return 0;
-    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-    return (uint64_t)high << 32 | low;
-}
-
 /* cpuid is slow in virtual machines: one call serves all rows of a leaf, which are adjacent. */
 static uint64_t read_machine(void)
 {
-    uint64_t have = 0, state = kept_state();
+    uint64_t have = 0, state = tl_cpu_permitted(tl_cpu_saved_state());
     const feature *last = NULL;
     uint32_t r[4] = {0};
     for (uint32_t i = 0; i < NFEATURES; i++) {
@@ -81,7 +70,7 @@ static uint64_t read_machine(void)
         if (f->arch != here || f->leaf == 0)
             continue;
         if (!last || last->leaf != f->leaf || last->sub != f->sub)
-            if (!__get_cpuid_count(f->leaf, f->sub, &r[0], &r[1], &r[2], &r[3]))
+            if (!tl_cpu_ask(f->leaf, f->sub, r))
                 memset(r, 0, sizeof r);
         last = f;
         if ((r[f->reg] >> f->bit & 1) && (state & f->state) == f->state)

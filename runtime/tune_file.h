@@ -29,6 +29,7 @@ typedef struct tl_tune_result {
     int64_t sizes[TILE_IMAGE_MAX_KEYS]; /* of the launch that was timed */
     int32_t bucket[TILE_IMAGE_MAX_KEYS];
     char *best;        /* a configuration of `times`; NULL: none can run */
+    char *standard;    /* what is compiled where there are no results; NULL: not known */
     char *how, *tool;  /* "timed", "model"; the compiler's version */
     bool open;         /* the best ones have not been compared side by side yet */
     tl_tune_time *times;

@@ -12,7 +12,7 @@
 #   %{hostile_seconds}  what test/tools/hostile.py allows per input
 #   %{programs}      how many random programs test/fuzz/language.test takes
 # Features: llvm19 or llvm22 (what tilec has), x86-64, asan, package, ptxas, lld, mpi, two-hosts, cuda, hip, cxx, numpy, torch, jax, mypy, sphinx, clang, chromium,
-# libpng, pcre2, libevent, ggml, onnxruntime, gdb, node, tree-sitter, conan. A test that needs one says `// REQUIRES: ptxas`.
+# libpng, pcre2, libevent, ggml, onnxruntime, gdb, node, tree-sitter, conan, amx-emulator. A test that needs one says `// REQUIRES: ptxas`.
 # TILE_TEST_WITHOUT=ptxas,numpy or =all hides what HIDDEN names: the machine looks as if it lacked them.
 import glob
 import hashlib
@@ -185,6 +185,19 @@ if os.path.exists(os.path.join(build, "bin", "08_llm")):
     with open(os.path.join(build, "bin", "08_llm"), "rb") as program:
         if b"built without libevent" not in program.read():
             features.add("libevent")
+
+
+def cpu_flags():
+    """What Linux says that the CPU has."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as f:
+            return next((set(line.split()) for line in f if line.startswith("flags")), set())
+    except OSError:
+        return set()
+
+
+if os.path.exists(os.path.join(build, "amx", "bin", "tilec")) and {"avx512vl", "avx512_vnni", "avx512_bf16"} <= cpu_flags() and "amx_tile" not in cpu_flags():
+    features.add("amx-emulator")  # which has nothing to do where the CPU has AMX
 if os.path.exists(os.path.join(build, "bin", "17_ggml")):
     features.add("ggml")
 if glob.glob(os.path.join(build, "lib", "libonnxruntime-tile.so")) and all(importlib.util.find_spec(m) for m in ("onnxruntime", "onnx", "ml_dtypes", "numpy")):

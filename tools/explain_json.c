@@ -152,27 +152,15 @@ static const Field REPORT[] = {
 
 /* ---- values ---- */
 
-/* A string without "<": in a page, "</script>" ends a script wherever it stands. */
-static void put_text(ExplainJson *j, TlSbuf *out, const char *text)
+static void put_text(TlSbuf *out, const char *text)
 {
-    TlSbuf plain;
-    tl_sbuf_init(&plain, j->arena);
-    tl_put_json(&plain, text ? text : "");
-    for (const char *p = plain.text; *p;) {
-        size_t n = strcspn(p, "<");
-        tl_sbuf_put(out, p, n);
-        p += n;
-        if (*p == '<') {
-            tl_sbuf_puts(out, "\\u003C");
-            p++;
-        }
-    }
+    tl_put_json(out, text ? text : "");
 }
 
 static void put_position(ExplainJson *j, const tilec_report_position *p)
 {
     tl_sbuf_puts(j->out, "\"file\": ");
-    put_text(j, j->out, p->file);
+    put_text(j->out, p->file);
     tl_sbuf_putf(j->out, ", \"line\": %u, \"col\": %u", p->line, p->col);
 }
 
@@ -183,7 +171,7 @@ static void put_texts(ExplainJson *j, const char *const *texts, size_t n)
     tl_sbuf_puts(j->out, "[");
     for (size_t i = 0; i < n; i++) {
         tl_sbuf_puts(j->out, i ? ", " : "");
-        put_text(j, j->out, texts[i]);
+        put_text(j->out, texts[i]);
     }
     tl_sbuf_puts(j->out, "]");
 }
@@ -210,7 +198,7 @@ static void put_field(ExplainJson *j, const char *row, const Field *f)
         tl_sbuf_putf(j->out, "\"%s\": ", f->name);
     switch (f->form) {
     case PLACE: put_position(j, (const tilec_report_position *)(const void *)at); return;
-    case TEXT: put_text(j, j->out, *list); return;
+    case TEXT: put_text(j->out, *list); return;
     case TEXTS: put_texts(j, *list, n); return;
     case ROWS: put_rows(j, *list, n, f); return;
     case STRUCT: put_fields(j, at, f->fields); return;
@@ -264,17 +252,17 @@ void explain_json_begin(ExplainJson *j, TlArena *arena, TlSbuf *out, const char 
     *j = (ExplainJson){.out = out, .arena = arena};
     tl_sbuf_init(&j->sources, arena);
     tl_sbuf_puts(out, "{\"version\": 1, \"tilec\": ");
-    put_text(j, out, tilec_version());
+    put_text(out, tilec_version());
     tl_sbuf_puts(out, ", \"input\": ");
-    put_text(j, out, input);
+    put_text(out, input);
     tl_sbuf_puts(out, ", \"grid\": ");
-    put_text(j, out, grid);
+    put_text(out, grid);
     tl_sbuf_puts(out, ", \"kinds\": {");
     for (int i = 0; i < TL_EXCHANGE_COUNT; i++) {
         tl_sbuf_puts(out, i ? ", " : "");
-        put_text(j, out, tl_exchange_kind_name((TlExchangeKind)i));
+        put_text(out, tl_exchange_kind_name((TlExchangeKind)i));
         tl_sbuf_puts(out, ": ");
-        put_text(j, out, tl_exchange_kind_words((TlExchangeKind)i));
+        put_text(out, tl_exchange_kind_words((TlExchangeKind)i));
     }
     tl_sbuf_puts(out, "}, \"targets\": [");
 }
@@ -295,9 +283,9 @@ static void add_sources(ExplainJson *j, const tilec_report *report)
         if (!is_new(j, s->path))
             continue;
         tl_sbuf_puts(&j->sources, j->paths.len > 1 ? ",\n {\"path\": " : "\n {\"path\": ");
-        put_text(j, &j->sources, s->path);
+        put_text(&j->sources, s->path);
         tl_sbuf_puts(&j->sources, ", \"text\": ");
-        put_text(j, &j->sources, s->text);
+        put_text(&j->sources, s->text);
         tl_sbuf_puts(&j->sources, "}");
     }
 }
@@ -306,12 +294,12 @@ static void add_sources(ExplainJson *j, const tilec_report *report)
 static void put_counted(ExplainJson *j, const RunCounted *counted)
 {
     tl_sbuf_puts(j->out, "{\"text\": ");
-    put_text(j, j->out, counted->text);
+    put_text(j->out, counted->text);
     tl_sbuf_puts(j->out, ", \"shapes\": {");
     for (size_t i = 0; i < counted->nshapes; i++) {
         const RunShape *s = &counted->shapes[i];
         tl_sbuf_puts(j->out, i ? ", " : "");
-        put_text(j, j->out, s->name);
+        put_text(j->out, s->name);
         for (int d = 0; d < s->rank; d++)
             tl_sbuf_putf(j->out, "%s%lld", d ? ", " : ": [", (long long)s->extent[d]);
         tl_sbuf_puts(j->out, "]");

@@ -37,11 +37,24 @@ static void show_head(const tl_tune_result *r)
     puts(r->open ? "; the best ones were not compared yet" : "");
 }
 
+static bool is_one(const tl_tune_time *t, const char *config)
+{
+    return config && strcmp(t->config, config) == 0;
+}
+
+/* What the choice gains over what is compiled where there are no results. */
+static void show_gain(const tl_tune_result *r)
+{
+    const tl_tune_time *best = r->best ? tl_tune_time_of(r, r->best) : NULL,
+                       *standard = r->standard ? tl_tune_time_of(r, r->standard) : NULL;
+    if (best && standard && !standard->rejected && best->us > 0)
+        printf("  %s of the default's speed\n", TL_NUMBER("%.2f", standard->us / best->us));
+}
+
 static void show_ranked(const tl_tune_result *r, const tl_tune_time *t, size_t rank)
 {
-    bool chosen = r->best && strcmp(t->config, r->best) == 0;
-    printf("  %4zu %s us  %s%s\n", rank, TL_NUMBER("%12.5g", t->us), t->config,
-           chosen ? "   chosen" : "");
+    printf("  %4zu %s us  %s%s%s\n", rank, TL_NUMBER("%12.5g", t->us), t->config,
+           is_one(t, r->best) ? "   chosen" : "", is_one(t, r->standard) ? "   default" : "");
 }
 
 /* Those of one reason are one line. */
@@ -69,9 +82,12 @@ static void show_result(const tl_tune_result *r, const char *config)
     }
     qsort(sorted, r->ntimes, sizeof *sorted, by_time);
     show_head(r);
+    if (!config)
+        show_gain(r);
     for (size_t i = 0; i < ranked; i++)
-        if (config ? strcmp(sorted[i]->config, config) == 0
-                   : i < MOST_RANKED || (r->best && strcmp(sorted[i]->config, r->best) == 0))
+        if (config ? is_one(sorted[i], config)
+                   : i < MOST_RANKED || is_one(sorted[i], r->best) ||
+                         is_one(sorted[i], r->standard))
             show_ranked(r, sorted[i], i + 1);
     if (ranked > MOST_RANKED && !config)
         printf("       of %zu that can run\n", ranked);

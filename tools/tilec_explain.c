@@ -1,6 +1,6 @@
 /* tilec_explain.c: tilec explain: prints what the compiler's report says of each kernel and target;
  * with arguments also what the emulator counts when the kernel runs on them. As text, as JSON
- * (explain_json.c), or as a page for a browser that is drawn from that JSON (explain_page.c). */
+ * (explain_json.c), or as a page for a browser that is drawn from that JSON (page.c). */
 #define TILE_UNSTABLE
 #include <limits.h>
 #include <math.h>
@@ -13,7 +13,7 @@
 #include "tools/explain_cost.h"
 #include "tools/explain_json.h"
 #include "tools/explain_launch.h"
-#include "tools/explain_page.h"
+#include "tools/page.h"
 #include "tools/tilec_options.h"
 
 enum { MOST_SOURCE = 86 /* columns of a source line that are shown */, HEAD = 16 };
@@ -585,17 +585,6 @@ static int explain_targets(Explain *x, const char *list)
     return status;
 }
 
-static int write_page(Explain *x)
-{
-    TlSbuf page;
-    Outputs outputs = {.program = "tilec"};
-    tl_sbuf_init(&page, &x->arena);
-    explain_page(&page, x->o->input, x->text.text, x->text.len);
-    bool ok = output_write(&outputs, x->o->html, page.text, page.len) && output_commit(&outputs);
-    output_drop(&outputs);
-    return ok ? EXIT_FINE : EXIT_USAGE;
-}
-
 static int explain(Explain *x, const char *list)
 {
     tl_sbuf_init(&x->text, &x->arena);
@@ -603,7 +592,7 @@ static int explain(Explain *x, const char *list)
     int status = explain_targets(x, list);
     explain_json_end(&x->json);
     if (status == EXIT_FINE && x->o->html)
-        status = write_page(x);
+        status = page_write(x->o->html, PAGE_EXPLAIN, x->o->input, x->text.text, x->text.len);
     if (status == EXIT_FINE && x->o->json)
         fwrite(x->text.text, 1, x->text.len, stdout);
     return status;

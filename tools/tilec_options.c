@@ -71,7 +71,7 @@ static const Row rows[] = {
     {"--tolerance",    FORM_TEXT, CMD_TUNE,    AT(tolerance),         "X",        "how much results may differ, relative to the largest value (by type)"},
     {"--json",         FORM_BOOL, CMD_TUNE | CMD_BENCH, AT(json),              NULL,       "report on standard output, one JSON object per line"},
     {"--json",         FORM_BOOL, CMD_EXPLAIN, AT(json),              NULL,       "report on standard output as one JSON object"},
-    {"--html",         FORM_TEXT, CMD_EXPLAIN, AT(html),              "FILE",     "write the report as one page for a browser; - is standard output"},
+    {"--html",         FORM_TEXT, CMD_EXPLAIN | CMD_TUNE, AT(html),              "FILE",     "write the report as one page for a browser; - is standard output"},
     {"--warps",        FORM_TEXT, ALL,         AT(warps),             "N",        "warps per program, on GPUs"},
     {"--stages",       FORM_TEXT, ALL,         AT(stages),            "N",        "stages of pipelined loops"},
     {"--forms",        FORM_TEXT, CMD_COMPILE | CMD_EXPLAIN,    COMPILER(forms),       "LIST",     "GPUs: compile these forms of a kernel (\"aligned;general\")"},

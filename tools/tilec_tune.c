@@ -5,6 +5,8 @@
  * --json each is an object on standard output. SIGINT ends the run at the next launch; by then,
  * everything measured is in the file. */
 #include "ir/support/number.h"
+#include "runtime/tune_file.h"
+#include "tools/page.h"
 #include "tools/tilec_tune.h"
 
 #include <math.h>
@@ -354,7 +356,41 @@ static int model_targets(const Options *o)
     return status;
 }
 
-int command_tune(const Options *o)
+/* ---- the page ---- */
+
+/* Where results are kept; NULL: no memory. The caller frees it. */
+static char *results_path(const Options *o)
+{
+    return o->output ? strdup(o->output) : tl_tune_path(o->input);
+}
+
+static int check_page(const Options *o)
+{
+    char *path = results_path(o);
+    OutputName names[] = {{"the results", path}, {"--html", o->html}};
+    int status = path ? check_output_names(o, NULL, names, 2) : out_of_memory();
+    free(path);
+    return status;
+}
+
+/* All that is known of the file's kernels, also from earlier runs. */
+static int write_page(const Options *o)
+{
+    tl_tune_file file = {0};
+    char why[512], *path = results_path(o), *text = NULL;
+    tile_status read = path ? tl_tune_read(path, &file, why, sizeof why) : TILE_NO_MEMORY;
+    if (read == TILE_OK)
+        text = tl_tune_format(&file);
+    int status = text              ? page_write(o->html, PAGE_TUNE, o->input, text, strlen(text))
+                 : read == TILE_IO ? usage_error("%s: %s", path, why)
+                                   : out_of_memory();
+    tl_tune_file_free(&file);
+    free(text);
+    free(path);
+    return status;
+}
+
+static int tune_devices(const Options *o)
 {
     const char *device = o->device ? o->device : getenv("TILE_DEVICE");
     if (o->target && (!o->model || o->device))
@@ -372,4 +408,17 @@ int command_tune(const Options *o)
         return command_tune_farm(o, device ? device : "cpu");
     }
     return o->target ? model_targets(o) : tune_all_sizes(o, device ? device : "cpu");
+}
+
+/* A run that was interrupted, or failed at one size, has results, too. */
+int command_tune(const Options *o)
+{
+    int status = o->html ? check_page(o) : EXIT_FINE;
+    if (status != EXIT_FINE)
+        return status;
+    status = tune_devices(o);
+    if (!o->html || status == EXIT_USAGE || status == EXIT_PROGRAM)
+        return status;
+    int written = write_page(o);
+    return status == EXIT_FINE ? written : status;
 }

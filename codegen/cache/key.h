@@ -42,4 +42,7 @@ const char *tl_key_find(const char *key, size_t size, const char *name, size_t *
 
 /* machine.c: adds to the key what tells CPUs apart for LLVM. */
 void tl_key_machine(TlSbuf *key);
+/* saved_state.c: of x86-64, the registers that the system saves (XCR0): without theirs, features do
+ * not count. */
+uint64_t tl_key_saved_state(void);
 #endif

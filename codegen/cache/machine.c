@@ -1,6 +1,7 @@
 /* What LLVM goes by when it names the CPU and lists its features, so that machines can be told
  * apart. */
 #include "codegen/cache/key.h"
+#include "runtime/contract/cpu_state.h"
 
 #if defined(__x86_64__)
 
@@ -22,15 +23,6 @@ static const struct Leaf {
     {0x80000008, 0, 2},
 };
 
-/* Which registers the system saves: without theirs, features do not count. */
-static uint64_t saved_state(void)
-{
-    unsigned a, b, c, d, low = 0, high = 0;
-    if (__get_cpuid(1, &a, &b, &c, &d) && (c & bit_OSXSAVE))
-        __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-    return (uint64_t)high << 32 | low;
-}
-
 void tl_key_machine(TlSbuf *key)
 {
     unsigned words[4 * (sizeof LEAVES / sizeof *LEAVES) + 2] = {0}, n = 0;
@@ -40,7 +32,7 @@ void tl_key_machine(TlSbuf *key)
         for (int k = 0; k < 4; k++)
             words[n++] = LEAVES[i].registers >> k & 1 ? r[k] : 0;
     }
-    uint64_t state = saved_state();
+    uint64_t state = tl_cpu_permitted(tl_key_saved_state());
     words[n++] = (unsigned)state;
     words[n++] = (unsigned)(state >> 32);
     tl_key_hash(key, "machine", words, sizeof words);

@@ -208,6 +208,8 @@ LLVMValueRef tl_cpu_fork_end(TlCpuGen *g, TlCpuFork *f, LLVMValueRef slow);
 
 LLVMValueRef tl_cpu_scratch_at(TlCpuGen *g, uint64_t offset);
 LLVMValueRef tl_cpu_home_ptr(TlCpuGen *g, int32_t buffer);
+/* Bytes of the function's own, from a multiple of 64 on. */
+LLVMValueRef tl_cpu_variable(TlCpuGen *g, uint64_t bytes);
 LLVMValueRef tl_cpu_home_load(TlCpuGen *g, const TlType *type, LLVMValueRef base,
                               const TlNestForm *form, TlCpuAt *at);
 void tl_cpu_home_store(TlCpuGen *g, const TlType *type, LLVMValueRef base, const TlNestForm *form,

@@ -4,7 +4,7 @@
 
 /* ---- homes ---- */
 
-static LLVMValueRef new_variable(TlCpuGen *g, uint64_t bytes)
+LLVMValueRef tl_cpu_variable(TlCpuGen *g, uint64_t bytes)
 {
     LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b),
                       entry = LLVMGetEntryBasicBlock(g->function);
@@ -26,7 +26,7 @@ LLVMValueRef tl_cpu_home_ptr(TlCpuGen *g, int32_t buffer)
     TL_ASSERT(buffer >= 0, "no home");
     const TlNestBuffer *b = &g->plan->buffers.data[buffer];
     if (b->small && !g->variable[buffer])
-        g->variable[buffer] = new_variable(g, b->bytes);
+        g->variable[buffer] = tl_cpu_variable(g, b->bytes);
     if (g->variable[buffer])
         return g->variable[buffer];
     return tl_cpu_scratch_at(g, b->offset);

@@ -119,7 +119,7 @@ static void pack_trips(Chunk *c, bool is_b)
     LLVMValueRef k = tl_cpu_times(g, l.i, tl_in(c->p->dot, 1)->type->shape[0]);
     tl_cpu_pack(&c->x, c->x.n->pack[is_b], is_b ? c->x.b : c->x.a, k);
     tl_cpu_loop_end(g, &l, NULL);
-    if (is_b && c->p->flips)
+    if (is_b)
         tl_cpu_correct(&c->x);
 }
 
@@ -453,7 +453,7 @@ static void set_trips(Chunk *c)
     }
     LLVMValueRef end = c->n;
     if (c->few) {
-        c->reads_b = LLVMBuildICmp(g->b, LLVMIntSLT, c->x.first, c->few, "");
+        c->reads_b = c->x.reads_now = LLVMBuildICmp(g->b, LLVMIntSLT, c->x.first, c->few, "");
         LLVMValueRef trips = tl_gen_int(&g->gen, c->x.n->few_rows.trips);
         most = LLVMBuildSelect(g->b, c->reads_b, trips, most, "");
         end = LLVMBuildSelect(g->b, c->reads_b, c->few, end, "");
@@ -780,6 +780,11 @@ static void set_out(Chunk *c, LLVMValueRef now)
     LLVMBuildStore(g->b, LLVMBuildZExt(g->b, now, g->i64, ""), tl_cpu_scratch_at(g, c->p->stored));
 }
 
+static void multiply(TlCpuMultiply *x)
+{
+    (x->p->tile ? tl_cpu_multiply_tiles : tl_cpu_multiply)(x);
+}
+
 /* Must those that wait be multiplied now? The chunk is the last that there is room for, or the last
  * of all, or the next one may be packed where this one is. filled: rows of the shared slot. */
 static LLVMValueRef is_due(Chunk *c, LLVMValueRef n, LLVMValueRef filled)
@@ -815,7 +820,7 @@ static void multiply_gathered(Chunk *c, LLVMValueRef stores)
     TlCpuBranch now = tl_cpu_branch(g, due, true, "due", "wait");
     if (stores)
         set_out(c, LLVMBuildAnd(g->b, stores, c->is_last, ""));
-    tl_cpu_multiply(&c->x);
+    multiply(&c->x);
     tl_cpu_join(g, now);
 }
 
@@ -833,7 +838,7 @@ static void multiply_chunk(Chunk *c, LLVMValueRef stores)
     if (c->p->a_rows)
         list_rows(c, tl_gen_int(&c->x.g->gen, 0));
     set_out_of_last(c, stores);
-    tl_cpu_multiply(&c->x);
+    multiply(&c->x);
 }
 
 /* A chunk of few rows may read B as it is. */
@@ -846,7 +851,7 @@ static void multiply_few_or_many(Chunk *c, LLVMValueRef stores)
     (c->x.n->few_rows.along ? tl_cpu_multiply_along : tl_cpu_multiply_few)(&c->x);
     tl_cpu_fork_else(g, &fork, NULL);
     provide_b(c);
-    tl_cpu_multiply(&c->x);
+    multiply(&c->x);
     tl_cpu_fork_end(g, &fork, NULL);
 }
 
@@ -886,10 +891,9 @@ void tl_cpu_lone_product(TlCpuGen *g, const TlNest *nest)
     c.x.a_row = tl_gen_int(&g->gen, p->a_row * p->per);
     c.x.b = tl_cpu_home_ptr(g, p->b);
     tl_cpu_pack(&c.x, nest->pack[1], c.x.b, zero);
-    if (p->flips)
-        tl_cpu_correct(&c.x);
+    tl_cpu_correct(&c.x);
     tl_cpu_pack(&c.x, nest->pack[0], c.x.a, zero);
-    tl_cpu_multiply(&c.x);
+    multiply(&c.x);
 }
 
 void tl_cpu_product(TlCpuGen *g, const TlNest *nest, LLVMValueRef lo, LLVMValueRef by,

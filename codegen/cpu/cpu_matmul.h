@@ -52,6 +52,7 @@ typedef struct TlCpuMultiply {
     LLVMValueRef lo, by;              /* k of the loop's first iteration, from one to the next */
     LLVMValueRef first, trips;        /* the chunk's first iteration, how many it has */
     bool reads_b;                     /* B is not packed */
+    LLVMValueRef reads_now;           /* i1, so it is in this chunk; NULL: in none */
     int deep;                         /* one row of A: rows of B at a time; 0: one by one */
     bool from_zero;                   /* acc is not read: sums begin at 0 */
 } TlCpuMultiply;
@@ -102,6 +103,10 @@ LLVMValueRef tl_cpu_dot_add(TlGen *g, const TlCpuDotInsn *insn, TlDtype b_type, 
 /* acc + a * b of packed elements. */
 LLVMValueRef tl_cpu_multiply_add(TlCpuMultiply *x, LLVMValueRef a, LLVMValueRef b,
                                  LLVMValueRef acc);
+/* Where the chunk's part of panel number n of B begins. */
+LLVMValueRef tl_cpu_panel_of_chunk(TlCpuMultiply *x, LLVMValueRef n);
+/* Number n of the chunks that are multiplied together. */
+TlCpuMultiply tl_cpu_gathered_chunk(const TlCpuMultiply *x, LLVMValueRef n);
 /* panels, narrow, narrows: of `columns` */
 void tl_cpu_divide_columns(TlCpuMultiply *x);
 /* After B has been packed: what is to be added to sums, as A's signs are flipped. */
@@ -110,6 +115,8 @@ void tl_cpu_correct(TlCpuMultiply *x);
 void tl_cpu_gather_chunk(TlCpuMultiply *x, LLVMValueRef n);
 /* Rows from .. to - 1 of A times all panels of B, added to acc. */
 void tl_cpu_multiply(TlCpuMultiply *x);
+/* cpu_tiles.c: the same, by tiles of AMX. */
+void tl_cpu_multiply_tiles(TlCpuMultiply *x);
 /* Likewise few rows, and B as it is, of which all iterations of the chunk are inside. */
 void tl_cpu_multiply_few(const TlCpuMultiply *x);
 /* cpu_along.c: the same, where the lanes of sums lie along k. */

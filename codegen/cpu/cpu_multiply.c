@@ -41,6 +41,12 @@ static LLVMValueRef first_panel(TlCpuMultiply *x)
                : x->b;
 }
 
+LLVMValueRef tl_cpu_panel_of_chunk(TlCpuMultiply *x, LLVMValueRef n)
+{
+    LLVMValueRef b = panel_at(x, first_panel(x), n);
+    return x->b_row ? tl_cpu_elem_at(x, b, tl_cpu_times(x->g, x->b_row, x->panel)) : b;
+}
+
 /* The row below the panel at b. */
 static LLVMValueRef row_below(TlCpuMultiply *x, LLVMValueRef b)
 {
@@ -377,7 +383,7 @@ void tl_cpu_gather_chunk(TlCpuMultiply *x, LLVMValueRef n)
         LLVMBuildStore(x->g->b, *word[i], chunk_word(x->g, x->gathered, n, i));
 }
 
-static TlCpuMultiply gathered_chunk(const TlCpuMultiply *x, LLVMValueRef n)
+TlCpuMultiply tl_cpu_gathered_chunk(const TlCpuMultiply *x, LLVMValueRef n)
 {
     TlCpuMultiply y = *x;
     LLVMValueRef *word[TL_NEST_CHUNK_WORDS];
@@ -422,10 +428,8 @@ static void add_chunk(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int 
                       LLVMValueRef *acc)
 {
     TlCpuGen *g = x->g;
-    LLVMValueRef a[TL_NEST_ACCUMULATORS], b = panel_at(x, first_panel(x), panel);
+    LLVMValueRef a[TL_NEST_ACCUMULATORS], b = tl_cpu_panel_of_chunk(x, panel);
     uint32_t sums = (uint32_t)sums_of(x, mr);
-    if (x->b_row)
-        b = tl_cpu_elem_at(x, b, tl_cpu_times(g, x->b_row, x->panel));
     find_a(x, m, mr, whole, a);
     TlCpuLoop l;
     int64_t by = takes_pairs(x) ? 2 : 1;
@@ -448,7 +452,7 @@ static void add_gathered(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, i
     TlCpuLoop l;
     tl_cpu_loop_begin(g, &l, tl_gen_int(&g->gen, 0), x->ngathered, 1, sums, acc);
     memcpy(acc, l.carry, sums * sizeof *acc);
-    TlCpuMultiply y = gathered_chunk(x, l.i);
+    TlCpuMultiply y = tl_cpu_gathered_chunk(x, l.i);
     add_chunk(&y, m, panel, mr, whole, acc);
     tl_cpu_loop_end(g, &l, acc);
     memcpy(acc, l.carry, sums * sizeof *acc);
@@ -714,6 +718,8 @@ static void correct_panels(TlCpuMultiply *x)
 
 void tl_cpu_correct(TlCpuMultiply *x)
 {
+    if (!x->p->flips || x->p->tile)
+        return;
     correct_panels(x);
     if (x->narrow) {
         TlCpuMultiply y = narrow_of(x);

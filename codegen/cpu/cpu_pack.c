@@ -13,15 +13,24 @@ enum {
     FIRST_CACHE = 3,
 };
 
+/* What flips the signs of A; NULL: they stay. Tiles take them as they are. */
+static LLVMValueRef flip(TlCpuMultiply *x)
+{
+    LLVMValueRef sign = LLVMConstInt(x->g->gen.i8, 0x80, 0);
+    if (!x->p->flips || (x->p->tile && !x->reads_now))
+        return NULL;
+    return x->p->tile
+               ? LLVMBuildSelect(x->g->b, x->reads_now, sign, LLVMConstInt(x->g->gen.i8, 0, 0), "")
+               : sign;
+}
+
 static LLVMValueRef to_part(TlCpuMultiply *x, TlValue *v, bool is_b, LLVMValueRef e)
 {
     TlDtype d = x->p->part[is_b];
     TlGen *g = &x->g->gen;
     e = tl_gen_cast(g, v->type->dtype, d, e, TL_ROUND_NEAREST, false);
-    if (x->p->flips && !is_b)
-        e = LLVMBuildXor(g->b, e, tl_gen_splat(g, LLVMConstInt(g->i8, 0x80, 0), tl_gen_width_of(e)),
-                         "");
-    return e;
+    LLVMValueRef sign = is_b ? NULL : flip(x);
+    return sign ? LLVMBuildXor(g->b, e, tl_gen_splat(g, sign, tl_gen_width_of(e)), "") : e;
 }
 
 static void store(TlCpuMultiply *x, bool is_b, LLVMValueRef e, LLVMValueRef p)

@@ -73,7 +73,7 @@ static const TlCpuDotInsn *widest(const Quads *q, int n)
 {
     const TlCpuDotInsn *insn = NULL;
     for (int lanes = n < 16 ? n : 16; lanes >= 4 && !insn; lanes /= 2)
-        insn = tl_cpu_dot_insn(q->g->gen.l, q->type[0], q->type[1], 4, lanes);
+        insn = tl_cpu_dot_insn(q->g->gen.l, q->type[0], q->type[1], 4, lanes, false);
     return insn;
 }
 

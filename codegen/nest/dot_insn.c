@@ -77,12 +77,13 @@ static bool is_fast(const TlLlvm *l, const char *on)
     return !l->tune || !strncmp(l->tune, on, strlen(on));
 }
 
-const TlCpuDotInsn *tl_cpu_dot_insn(const TlLlvm *l, TlDtype a, TlDtype b, int64_t k, int lanes)
+const TlCpuDotInsn *tl_cpu_dot_insn(const TlLlvm *l, TlDtype a, TlDtype b, int64_t k, int lanes,
+                                    bool any)
 {
     for (int i = 0; i < NROWS; i++) {
         const TlCpuDotInsn *insn = &ROWS[i].insn;
         if (insn->lanes == lanes && k % insn->per == 0 && does_take(ROWS[i].takes, a, b) &&
-            has_all(l, insn->features) && is_fast(l, ROWS[i].on))
+            has_all(l, insn->features) && (any || is_fast(l, ROWS[i].on)))
             return insn;
     }
     return NULL;
@@ -112,4 +113,39 @@ TlDtype tl_cpu_dot_part(const TlCpuDotInsn *insn, TlDtype d)
 bool tl_cpu_dot_flips(const TlCpuDotInsn *insn, TlDtype a, TlDtype b)
 {
     return insn->form == TL_CPU_DOT_MIXED ? a == b : insn->form == TL_CPU_DOT_SAME && a != b;
+}
+
+/* ---- tiles ---- */
+
+/* With the instruction for single rows, which takes the same packed elements. */
+static const struct {
+    TlDtype a, b;
+    const char *features, *name;
+} TILES[] = {
+    {TL_I8, TL_I8, "amx-int8,amx-tile,avx512vnni", "llvm.x86.tdpbssd"},
+    {TL_I8, TL_U8, "amx-int8,amx-tile,avx512vnni", "llvm.x86.tdpbsud"},
+    {TL_U8, TL_I8, "amx-int8,amx-tile,avx512vnni", "llvm.x86.tdpbusd"},
+    {TL_U8, TL_U8, "amx-int8,amx-tile,avx512vnni", "llvm.x86.tdpbuud"},
+    {TL_BF16, TL_BF16, "amx-bf16,amx-tile,avx512bf16", "llvm.x86.tdpbf16ps"},
+};
+
+const char *tl_cpu_tile_insn(const TlLlvm *l, TlDtype a, TlDtype b)
+{
+    for (size_t i = 0; i < sizeof TILES / sizeof *TILES; i++)
+        if (TILES[i].a == a && TILES[i].b == b && has_all(l, TILES[i].features))
+            return TILES[i].name;
+    return NULL;
+}
+
+/* By Intel's numbers for Sapphire Rapids, and not yet by measurement: tiles are multiplied in 16
+ * cycles, whatever they have of rows and along k, and two rows of one are loaded in a cycle; of the
+ * other instructions two begin in a cycle, for a row and a packed element along k each. Tiles of A
+ * are loaded while B's are multiplied. */
+int tl_cpu_tile_depth(int64_t depth, int64_t rows)
+{
+    enum { CYCLES = 16, AT_ONCE = 2 };
+    int64_t most = TL_CPU_TILE_BYTES / 4;
+    while (depth % most)
+        most--;
+    return rows * most / AT_ONCE > CYCLES + most / AT_ONCE ? (int)most : 0;
 }

@@ -27,6 +27,7 @@ enum {
     TL_NEST_SUMS = 64,         /* partial results of a reduction, of all its values and rows */
     TL_NEST_ROWS = 4,          /* that are reduced together */
     TL_NEST_ACCUMULATORS = 24, /* vectors of a block of sums of a product */
+    TL_NEST_TILES = 2,         /* of AMX, down and across a block of sums */
     TL_NEST_DEEP = 8,          /* rows of B that one row is multiplied by */
     TL_NEST_JOINED = 8,        /* vectors that a reshape interleaves */
     TL_NEST_TURNED = 16,       /* vectors of which every such word is one of a home's */
@@ -261,7 +262,11 @@ typedef struct TlNestProduct {
     const char *pairs; /* does the same for two rows and two columns of packed B; NULL: none does */
     int per;              /* elements along k of a packed one, which is as large as a sum */
     TlDtype part[2];      /* the type of those of A, of B */
-    bool flips;           /* of A the sign bits are flipped, and each chunk of B has corrections */
+    bool flips;           /* of A the sign bits are flipped, and each chunk of B has corrections:
+                           * with tiles only where B is not packed */
+    const char *tile;     /* the instruction of AMX that multiplies packed B; NULL: insn does */
+    const char *untiled;  /* why not, where the CPU has one */
+    int tile_depth;       /* packed elements along k of a tile, which divide an iteration's */
     int64_t trips, depth; /* of a chunk: iterations of the loop, packed elements along k */
     /* Rows that a panel of B has room for, elements that a row, or column, of packed A has: panels
      * and rows begin in different cache sets. */

@@ -12,6 +12,7 @@ enum {
     FEW_COLUMNS = 16,      /* so few that reading A takes longer than multiplying */
     FEW_ALONG = 16,        /* rows whose sums lie along k, */
     MORE_ALONG = 64,       /* in 32 registers, where A is not flipped, so that it is not packed */
+    TILES_FEWER = 4,       /* where tiles multiply packed B, rows that do not pack it are fewer */
     FEW_RUN = 1 << 12,     /* bytes of a row, of which the first cache holds those of a block */
     FEW_DEPTH = 64,        /* packed rows of B that several blocks find in the first cache */
 };
@@ -193,12 +194,24 @@ static bool shares_last_vectors(const TlNest *n, int64_t columns)
            n->small_mr % 2 == 0 && n->panel == columns && padding >= n->width / 2;
 }
 
+/* Of AMX's eight tiles, four are sums: as many are loaded, of A and B, as are multiplied. */
+static void choose_tiles(TlNest *n, int64_t vectors)
+{
+    n->nv = vectors % TL_NEST_TILES ? 1 : TL_NEST_TILES;
+    n->mr = n->small_mr = TL_NEST_TILES * TL_CPU_TILE_ROWS;
+    n->panel = (int64_t)n->nv * n->width;
+}
+
 /* The accumulators, one row of b and one broadcast element must fit in registers; panels must
  * divide the columns. */
 static void choose_panels(const TlNests *plan, TlNest *n, int64_t columns, int64_t rows)
 {
     int64_t vectors = columns / n->width;
     bool many = plan->m.nregs >= 32;
+    if (n->product->tile) {
+        choose_tiles(n, vectors);
+        return;
+    }
     n->nv = many ? 4 : 2;
     while (vectors % n->nv)
         n->nv--;
@@ -233,7 +246,7 @@ void tl_nest_build_lone_product(TlNests *plan, const TlNestProduct *p)
  * short for that. */
 static bool does_fetch(const TlNestProduct *p, int64_t columns)
 {
-    return columns * p->depth * tl_dtype_bytes(p->dtype) > FIRST_CACHE &&
+    return !p->tile && columns * p->depth * tl_dtype_bytes(p->dtype) > FIRST_CACHE &&
            tl_in(p->dot, 1)->type->shape[0] > TL_NEST_AHEAD;
 }
 
@@ -353,13 +366,10 @@ static void choose_single_row(const TlNests *plan, TlNest *n)
 /* Packing stores each vector of B and loads it again for each block of rows. Where rows are few, B
  * is read, transposed and computed for each block instead; how often that pays has been measured.
  * One form of block is code enough: rows that are not there cost less than memory does. */
-static void choose_few_rows(const TlNests *plan, TlNest *n)
+static void choose_few_blocks(const TlNests *plan, TlNest *n)
 {
     TlNestFew *f = &n->few_rows;
     const TlNest *b = n->pack[1];
-    f->why = must_pack(plan, n);
-    if (f->why)
-        return;
     if (b->transposed && !plan->fn->ring) {
         go_along(plan, n);
         return;
@@ -380,6 +390,19 @@ static void choose_few_rows(const TlNests *plan, TlNest *n)
                : b->transposed     ? INT32_MAX
                : k < FEW_DEPTH     ? FEW_DEPTH / k
                                    : 1;
+}
+
+/* After packing, tiles multiply in an eighth of the time, so that packing pays sooner; how much
+ * sooner has not been measured. A block at least reads B once. */
+static void choose_few_rows(const TlNests *plan, TlNest *n)
+{
+    TlNestFew *f = &n->few_rows;
+    f->why = must_pack(plan, n);
+    if (f->why)
+        return;
+    choose_few_blocks(plan, n);
+    if (n->product->tile)
+        f->rows = f->rows / TILES_FEWER > f->mr ? f->rows / TILES_FEWER : f->mr;
 }
 
 /* Are the columns that the program stores known before the run? */
@@ -406,7 +429,7 @@ void tl_nest_build_product(TlNests *plan, const TlNestProduct *p)
     n->width = n->tested =
         tl_nest_fit_width(columns, plan->m.vector_bytes / tl_dtype_bytes(p->dtype));
     choose_panels(plan, n, columns, type->shape[0]);
-    n->narrow = n->panel > WIDE_PANEL && !knows_columns(plan, p);
+    n->narrow = n->panel > WIDE_PANEL && !p->tile && !knows_columns(plan, p);
     n->narrow_mr = type->shape[0] < NARROW_ROWS ? type->shape[0] : NARROW_ROWS;
     n->fetches = does_fetch(p, n->panel);
     if (n->fetches && 2 * n->small_mr <= n->mr) /* a small block waits as long for the panel */

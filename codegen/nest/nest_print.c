@@ -193,14 +193,28 @@ static void put_few_rows(Print *p, const TlNestFew *f)
         tl_sbuf_putf(p->out, ", of one row and %d, down %d rows of B", f->single, f->deep);
 }
 
+static void put_insn(Print *p, const TlNestProduct *x)
+{
+    if (x->insn)
+        tl_sbuf_putf(p->out, ", by %s", x->tile ? x->tile : x->insn->name);
+    if (x->tile)
+        tl_sbuf_putf(p->out, ", tiles %d deep, else by %s", x->tile_depth, x->insn->name);
+    if (x->pairs)
+        tl_sbuf_putf(p->out, ", pairs of rows by %s", x->pairs);
+    if (x->untiled)
+        tl_sbuf_putf(p->out, ", not by tiles (%s)", x->untiled);
+}
+
 static void put_product(Print *p, const TlNest *n)
 {
     const TlNestProduct *x = n->product;
     if (n->kind == TL_NEST_DOT || n->kind == TL_NEST_PRODUCT)
         tl_sbuf_putf(p->out, ", blocks of %d rows and %d vectors", n->mr, n->nv);
-    if (n->kind == TL_NEST_DOT && x)
-        tl_sbuf_putf(p->out, ", panels of %lld columns, %lld deep, by %s", (long long)n->panel,
-                     (long long)x->depth, x->pairs ? x->pairs : x->insn->name);
+    if (n->kind == TL_NEST_DOT && x) {
+        tl_sbuf_putf(p->out, ", panels of %lld columns, %lld deep", (long long)n->panel,
+                     (long long)x->depth);
+        put_insn(p, x);
+    }
     if (n->kind == TL_NEST_DOT && !x) {
         put_home(p, ", A in ", n->operand[0].home);
         tl_sbuf_puts(p->out, n->operand[0].transposed ? " transposed" : "");
@@ -222,10 +236,7 @@ static void put_product(Print *p, const TlNest *n)
     tl_sbuf_putf(p->out, ", groups of %lld", (long long)n->group);
     tl_sbuf_putf(p->out, ", chunks of %lld trips, %lld deep", (long long)x->trips,
                  (long long)x->depth);
-    if (x->insn)
-        tl_sbuf_putf(p->out, ", by %s", x->insn->name);
-    if (x->pairs)
-        tl_sbuf_putf(p->out, ", pairs of rows by %s", x->pairs);
+    put_insn(p, x);
     put_flag(p, x->a_load && !x->a_rows, x->a_may_end ? "A in memory, packed at its end"
                                                       : "A in memory");
     put_flag(p, x->a_by_columns, "A by columns");

@@ -484,7 +484,7 @@ static void find_direct(const TlNests *plan, TlNestProduct *p)
     if (p->a_rows)
         return;
     p->a_may_end = true;
-    p->a_is_whole = !b;
+    p->a_is_whole = !b || p->tile; /* tiles end with an iteration */
     if (p->store && b) {
         TlPlace pc = tl_op_place(p->store);
         p->a_may_end =
@@ -674,6 +674,24 @@ static bool has_small_chunks(const TlNestProduct *p)
     return steady;
 }
 
+/* Does AMX multiply it? */
+static void find_tile(const TlNests *plan, TlNestProduct *p, int lanes)
+{
+    enum { SUM_BYTES = 4 };
+    const int32_t *a = tl_in(p->dot, 0)->type->shape;
+    TlDtype d = tl_in(p->dot, 0)->type->dtype;
+    int64_t per = SUM_BYTES / tl_dtype_bytes(d), rows = a[0], k = a[1];
+    p->tile = tl_cpu_tile_insn(plan->m.l, d, tl_in(p->dot, 1)->type->dtype);
+    if (!p->tile)
+        return;
+    if (lanes != TL_CPU_TILE_BYTES / SUM_BYTES || k % per)
+        p->untiled = "columns, or k, are no whole tiles";
+    else if (!(p->tile_depth = tl_cpu_tile_depth(k / per, rows)))
+        p->untiled = "few rows, or few elements along k";
+    if (p->untiled)
+        p->tile = NULL;
+}
+
 /* The instruction that sums the products, and so what a packed element is. */
 static void find_insn(const TlFn *fn, const TlNests *plan, TlNestProduct *p)
 {
@@ -681,9 +699,13 @@ static void find_insn(const TlFn *fn, const TlNests *plan, TlNestProduct *p)
     int64_t columns = tl_nest_form(p->dot->out[0]->type).padded[1];
     int lanes = tl_nest_fit_width(columns, plan->m.vector_bytes / tl_dtype_bytes(p->dtype));
     int64_t k = tl_in(p->dot, 1)->type->shape[0];
-    const TlCpuDotInsn *insn = fn->ring ? NULL : tl_cpu_dot_insn(plan->m.l, a, b, k, lanes);
     p->per = 1;
     p->part[0] = p->part[1] = p->dtype;
+    if (fn->ring)
+        return;
+    find_tile(plan, p, lanes);
+    const TlCpuDotInsn *insn = tl_cpu_dot_insn(plan->m.l, a, b, k, lanes, p->tile != NULL);
+    TL_ASSERT(insn || !p->tile, "tiles without an instruction for single rows");
     if (!insn)
         return;
     TL_ASSERT(tl_dtype_bytes(p->dtype) == 4, "sums of %d bytes", tl_dtype_bytes(p->dtype));

@@ -233,8 +233,12 @@ static const char *check_product(const TlNest *n)
 {
     if (n->kind != TL_NEST_DOT && n->kind != TL_NEST_PRODUCT)
         return NULL;
-    if (n->mr < 1 || n->nv < 1 || n->mr * n->nv > TL_NEST_ACCUMULATORS)
+    bool tiles = n->product && n->product->tile;
+    if (n->mr < 1 || n->nv < 1 || (!tiles && n->mr * n->nv > TL_NEST_ACCUMULATORS) ||
+        (tiles && (n->mr > TL_NEST_TILES * TL_CPU_TILE_ROWS || n->nv > TL_NEST_TILES)))
         return "a block of sums is larger than the registers";
+    if (tiles && (n->width * 4 != TL_CPU_TILE_BYTES || n->narrow || n->halves))
+        return "panels that are no tiles";
     if (n->kind == TL_NEST_DOT && !n->product)
         return NULL;
     if (n->panel != (int64_t)n->nv * n->width || n->form.padded[1] % n->panel)

@@ -3,6 +3,7 @@
  * before any pass runs. */
 #include "codegen/target/llvm.h"
 #include "codegen/target/worker.h"
+#include "runtime/contract/cpu_state.h"
 
 #include <llvm-c/Analysis.h>
 #include <llvm-c/DebugInfo.h>
@@ -93,17 +94,23 @@ static bool has_feature(const char *features, const char *name)
 
 const char *tl_llvm_host_features(TlArena *arena)
 {
-    static const char *const NAMES[] = {
-#define CPU_FEATURE(arch, name, leaf, sub, reg, bit, state) name,
+    static const struct {
+        const char *name;
+        uint64_t state;
+    } ROWS[] = {
+#define CPU_FEATURE(arch, name, leaf, sub, reg, bit, state) {name, state},
 #include "runtime/contract/cpu_level.def"
     };
     const char *all = take(arena, LLVMGetHostCPUFeatures());
+    uint64_t refused = TL_CPU_ASKED_STATE; /* LLVM does not ask; nor do we, where there is none */
+    if (has_feature(all, "amx-tile"))
+        refused &= ~tl_cpu_permitted(TL_CPU_ASKED_STATE);
     TlSbuf s;
     tl_sbuf_init(&s, arena);
     tl_sbuf_put(&s, "", 0);
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
-        if (has_feature(all, tl_llvm_host_name(NAMES[i])))
-            tl_sbuf_putf(&s, "%s+%s", s.len ? "," : "", NAMES[i]);
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
+        if (!(ROWS[i].state & refused) && has_feature(all, tl_llvm_host_name(ROWS[i].name)))
+            tl_sbuf_putf(&s, "%s+%s", s.len ? "," : "", ROWS[i].name);
     return s.text;
 }
 

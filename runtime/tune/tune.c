@@ -74,7 +74,9 @@ double tl_tune_value(const tl_trial *trial)
 {
     double sorted[TL_TUNE_SAMPLES];
     uint32_t n = sort_samples(trial, sorted);
-    return n ? sorted[(n - 1) / 8] : 0;
+    return trial->beaten_by ? trial->times * tl_tune_value(trial->beaten_by)
+           : n              ? sorted[(n - 1) / 8]
+                            : 0;
 }
 
 /* Of n launches, the number of those below the time that one in eight is below has the mean n/8 and
@@ -133,8 +135,8 @@ bool tl_tune_report(tl_tuner *t, const char *step, const tl_trial *trial)
 
 static bool set_text(char **field, const char *text)
 {
-    char *copy = strdup(text);
-    if (!copy)
+    char *copy = text ? strdup(text) : NULL;
+    if (text && !copy)
         return false;
     free(*field);
     *field = copy;
@@ -210,7 +212,7 @@ static tile_status enter(const tl_tuner *t, tl_tune_file *file)
     if (ok && !same_work(r, &t->like))
         tl_tune_clear(r);
     ok = ok && set_text(&r->hash, t->like.hash) && set_text(&r->how, t->like.how) &&
-         set_text(&r->tool, t->like.tool);
+         set_text(&r->tool, t->like.tool) && set_text(&r->standard, t->like.standard);
     if (ok)
         memcpy(r->sizes, t->like.sizes, sizeof r->sizes);
     bool news = false;
@@ -376,11 +378,11 @@ static void find_kept(tl_tuner *t)
 /* Now, or in an earlier run. */
 static double standard_us(const tl_tuner *t)
 {
-    const char *config = t->tuning->configs[t->tuning->nconfigs];
+    const char *config = t->like.standard;
     const tl_tune_result *r = tl_tune_find(&t->file, &t->like);
-    for (size_t i = 0; config && i < t->ntrials; i++)
-        if (strcmp(t->trials[i].config, config) == 0 && t->trials[i].nsamples)
-            return tl_tune_value(&t->trials[i]);
+    const tl_trial *trial = trial_of(t, config);
+    if (trial && trial->nsamples)
+        return tl_tune_value(trial);
     const tl_tune_time *time = config && r ? tl_tune_time_of(r, config) : NULL;
     return time && !time->rejected ? time->us : 0;
 }
@@ -423,6 +425,7 @@ static tile_status tune(tl_tuner *t)
     t->like.constants = (char *)(uintptr_t)t->tuning->constants;
     t->like.keys = (char *)(uintptr_t)t->tuning->keys;
     t->like.hash = (char *)(uintptr_t)t->tuning->hash;
+    t->like.standard = (char *)(uintptr_t)t->tuning->configs[t->tuning->nconfigs];
     t->like.how = (char *)(uintptr_t)(t->o->model ? "model" : "timed");
     t->like.tool = (char *)(uintptr_t)tilec_version();
     status = tl_tune_sizes(t);

@@ -15,6 +15,8 @@ typedef struct tl_trial {
     tile_kernel *kernel;
     double samples[TL_TUNE_SAMPLES]; /* microseconds */
     uint32_t nsamples;
+    const struct tl_trial *beaten_by; /* when it was given up; it had `times` that one's time */
+    double times;
     char *rejected; /* why */
     bool passing;   /* for want of memory, which is no fact about it: the file is not told */
     bool mute;      /* only run once, so that others' results can be compared with its own */
@@ -52,7 +54,9 @@ void tl_tune_reject(tl_trial *trial, const char *format, ...)
 void tl_tune_reject_failed(tl_trial *trial, tile_status status);
 /* Tells the caller. False: stop, by its wish or because the time is over. */
 bool tl_tune_report(tl_tuner *t, const char *step, const tl_trial *trial);
-/* What a trial's time is: the median of the fastest quarter of its launches. */
+/* What a trial's time is: the median of the fastest quarter of its launches. Of one that was given
+ * up: that of the one that beat it, by now, times the ratio of the two in the rounds that both ran.
+ * So no time in a list is of quieter rounds than another. */
 double tl_tune_value(const tl_trial *trial);
 /* Between which two values it lies, with 19 chances of 20. */
 void tl_tune_bounds(const tl_trial *trial, double *out_low, double *out_high);

@@ -42,8 +42,10 @@ void tl_tune_clear(tl_tune_result *r)
     }
     free(r->times);
     free(r->best);
+    free(r->standard);
     r->times = NULL;
     r->best = NULL;
+    r->standard = NULL;
     r->open = false;
     r->ntimes = 0;
 }
@@ -201,6 +203,8 @@ static void put_result(FILE *f, const tl_tune_result *r)
     fputs("],\n", f);
     if (r->best)
         put_member(f, "best", r->best);
+    if (r->standard)
+        put_member(f, "default", r->standard);
     put_member(f, "how", r->how);
     if (r->open)
         fputs("      \"settled\": false,\n", f);

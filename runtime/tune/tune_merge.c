@@ -57,6 +57,7 @@ static bool merge_one(tl_tune_result *r, tl_tune_result *from)
     }
     r->open = from->open;
     swap_texts(&r->tool, &from->tool);
+    swap_texts(&r->standard, &from->standard);
     memcpy(r->sizes, from->sizes, sizeof r->sizes);
     return true;
 }

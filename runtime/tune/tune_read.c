@@ -142,6 +142,8 @@ static bool take_times(reader *r, const json_t *object, tl_tune_result *out)
     json_t *times = json_object_get(object, "times"), *item;
     const json_t *best = member(object, "best");
     const char *config;
+    if (member(object, "default") && !take_text(r, object, "default", &out->standard))
+        return false;
     if (!json_is_object(times))
         return wrong(r, "result %zu: 'times' is not an object", r->index);
     json_object_foreach(times, config, item) if (!take_time(r, config, item, out)) return false;

@@ -7,6 +7,8 @@
  *     is within 5% of the best.
  *  3. The rounds go on until no other can be faster than the best by more than 1%, as far as the
  *     spread of the times tells, or the time for that is over.
+ *  4. The default is timed again, in turn with the best, if it was not among the last: what tuning
+ *     gains is a ratio of two times of the same rounds.
  *
  * Each launch begins with cold caches: between launches, memory that is larger than the last cache
  * is written. A time is the median of the fastest quarter of the launches: other programs of the
@@ -25,7 +27,7 @@ static const double HOPELESS = 3.0; /* times the best */
 static const double NEAR = 1.05;    /* likewise */
 static const double MATTERS = 0.01; /* a smaller part is no reason to go on */
 static const double LONG = 1e5;     /* microseconds: a launch that is not repeated at once */
-enum { BATCH = 8 };                    /* rounds */
+enum { BATCH = 8, LEAST_BESIDE = 4 };  /* rounds */
 static const double LEAST_SETTLE = 4;  /* seconds, or half of the time before, if that is more */
 
 /* ---- one launch ---- */
@@ -187,11 +189,27 @@ static tile_status first_time(tl_tuner *t, stopwatch *c, tl_trial *trial)
     return status;
 }
 
-static void drop_code(tl_trial *trial)
+/* What is compiled where there are no results. */
+static bool is_standard(const tl_tuner *t, const tl_trial *trial)
 {
+    return t->like.standard && strcmp(trial->config, t->like.standard) == 0;
+}
+
+/* Not the default's: it is timed once more in the end. */
+static void drop_code(const tl_tuner *t, tl_trial *trial)
+{
+    if (is_standard(t, trial) && !trial->rejected && !trial->mute)
+        return;
     tile_module_free(trial->module);
     trial->module = NULL;
     trial->kernel = NULL;
+}
+
+static void give_up(const tl_tuner *t, tl_trial *trial, const tl_trial *best)
+{
+    trial->times = tl_tune_value(trial) / tl_tune_value(best);
+    trial->beaten_by = best;
+    drop_code(t, trial);
 }
 
 static tile_status try_one(tl_tuner *t, stopwatch *c, tl_trial *trial)
@@ -203,7 +221,7 @@ static tile_status try_one(tl_tuner *t, stopwatch *c, tl_trial *trial)
             status = first_time(t, c, trial);
     }
     if (trial->rejected || trial->mute)
-        drop_code(trial);
+        drop_code(t, trial);
     if (trial->mute)
         return status;
     t->rejected += trial->rejected != NULL;
@@ -239,8 +257,12 @@ static size_t hopeful(const tl_tuner *t, tl_trial **out)
     size_t n = 0;
     double most = t->best ? HOPELESS * tl_tune_value(t->best) : 0;
     for (size_t i = 0; i < t->ntrials; i++)
-        if (t->trials[i].nsamples && t->trials[i].kernel && tl_tune_value(&t->trials[i]) <= most)
-            out[n++] = &t->trials[i];
+        if (t->trials[i].nsamples && t->trials[i].kernel) {
+            if (tl_tune_value(&t->trials[i]) <= most)
+                out[n++] = &t->trials[i];
+            else
+                give_up(t, &t->trials[i], t->best);
+        }
     qsort(out, n, sizeof *out, by_value);
     for (size_t i = 0; i < n && n > 1; i++)
         out[i]->nsamples = 0;
@@ -273,20 +295,20 @@ static tile_status rounds_of(tl_tuner *t, stopwatch *c, tl_trial **alive, size_t
 }
 
 /* Half of them, and what is near the best. */
-static size_t halve(tl_trial **alive, size_t n)
+static size_t halve(const tl_tuner *t, tl_trial **alive, size_t n)
 {
     size_t keep = (n + 1) / 2;
     while (keep < n && tl_tune_value(alive[keep]) <= NEAR * tl_tune_value(alive[0]))
         keep++;
     for (size_t i = keep; i < n; i++)
-        drop_code(alive[i]);
+        give_up(t, alive[i], alive[0]);
     return keep;
 }
 
 /* ---- step 3 ---- */
 
 /* All that may be faster than the best by a part that matters. */
-static size_t doubtful(tl_trial **alive, size_t n)
+static size_t doubtful(const tl_tuner *t, tl_trial **alive, size_t n)
 {
     double low, high, best;
     size_t keep = 1;
@@ -296,7 +318,7 @@ static size_t doubtful(tl_trial **alive, size_t n)
         if (low < (1 - MATTERS) * best)
             alive[keep++] = alive[i];
         else
-            drop_code(alive[i]);
+            give_up(t, alive[i], alive[0]);
     }
     return keep;
 }
@@ -310,8 +332,29 @@ static tile_status settle(tl_tuner *t, stopwatch *c, tl_trial **alive, size_t n,
            alive[0]->nsamples + BATCH <= TL_TUNE_SAMPLES) {
         status = rounds_of(t, c, alive, n, BATCH, out_go_on);
         if (*out_go_on && status == TILE_OK)
-            n = doubtful(alive, n);
+            n = doubtful(t, alive, n);
     }
+    return status;
+}
+
+/* ---- step 4 ---- */
+
+static tile_status beside(tl_tuner *t, stopwatch *c, bool *out_go_on)
+{
+    tl_trial *standard = NULL;
+    for (size_t i = 0; i < t->ntrials; i++)
+        if (is_standard(t, &t->trials[i]) && t->trials[i].kernel && t->trials[i].nsamples)
+            standard = &t->trials[i];
+    if (!standard || standard == t->best || standard->nsamples > 2 * BATCH)
+        return TILE_OK;
+    tl_trial *pair[] = {t->best, standard};
+    tile_status status = TILE_OK;
+    double start = tl_tune_now();
+    t->best->nsamples = standard->nsamples = 0;
+    standard->beaten_by = NULL;
+    for (int i = 0; i < 2 * BATCH && status == TILE_OK && *out_go_on; i++)
+        if (i < LEAST_BESIDE || tl_tune_now() - start < LEAST_SETTLE)
+            status = rounds_of(t, c, pair, 2, 1, out_go_on);
     return status;
 }
 
@@ -323,11 +366,13 @@ static tile_status compare_all(tl_tuner *t, stopwatch *c, tl_trial **alive, bool
     for (int more = 3; n > 1 && more <= 7 && go_on && status == TILE_OK; more += 2) {
         status = rounds_of(t, c, alive, n, more, &go_on);
         if (go_on && status == TILE_OK)
-            n = halve(alive, n);
+            n = halve(t, alive, n);
     }
     if (status == TILE_OK && go_on)
         status = settle(t, c, alive, n, &go_on);
     *out_settled = status == TILE_OK && go_on;
+    if (*out_settled)
+        status = beside(t, c, &go_on);
     return status;
 }
 

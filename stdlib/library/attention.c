@@ -22,7 +22,8 @@ static tile_status launch(tile_kernels *k, tile_stream *stream, const TlLibAtten
                                                       : TL_LIB_attention,
                       .type = a->type,
                       .form = tl_lib_attention_form(a),
-                      .sizes = {tl_lib_head_size(a), a->M, a->N}};
+                      .sizes = {tl_lib_head_size(a), a->M, a->N},
+                      .batch = a->B * a->H};
     return tl_lib_launch(k, stream, &call, args, sizeof args / sizeof *args);
 }
 

@@ -90,11 +90,16 @@ bool tl_lib_is_depthwise(const TlLibConv *c)
     return c->w.options.groups == c->w.C && c->K == c->w.C;
 }
 
-bool tl_lib_is_of_points(const TlLibConv *c)
+bool tl_lib_is_pointwise(const TlLibConv *c)
 {
     const tile_window_options *o = &c->w.options;
-    return o->layout == TILE_NCHW && o->groups == 1 && c->w.R == 1 && c->w.S == 1 &&
+    return o->groups == 1 && c->w.R == 1 && c->w.S == 1 &&
            o->stride[0] == 1 && o->stride[1] == 1 && !o->pad[0] && !o->pad[1];
+}
+
+bool tl_lib_is_of_points(const TlLibConv *c)
+{
+    return c->w.options.layout == TILE_NCHW && tl_lib_is_pointwise(c);
 }
 
 int64_t tl_lib_room(tile_dtype type, int64_t elements)

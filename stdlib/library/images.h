@@ -36,7 +36,8 @@ tile_status tl_lib_begin_conv(const tile_kernels *k, TlLibConv *c,
 /* A bias that is NULL has no elements. */
 void tl_lib_set_conv(TlLibConv *c, const void *X, const void *F, const void *bias, const void *Y);
 bool tl_lib_is_depthwise(const TlLibConv *c);
-/* Every pixel for itself, with channels outermost. */
+/* Every pixel for itself; the same with channels outermost. */
+bool tl_lib_is_pointwise(const TlLibConv *c);
 bool tl_lib_is_of_points(const TlLibConv *c);
 /* A kernel of windows.c. */
 TlLibCall tl_lib_image_call(const TlLibConv *c, TlLibKernel kernel, int form, int64_t a, int64_t b,

@@ -24,17 +24,19 @@ typedef struct Choice {
     TlLibKind kind;
     int64_t up_to[3];
     const char *constants; /* "BM=64 BN=32" */
-    int shift[3];          /* of BM, BN, BK, powers of two, */
-    bool has_block;        /* if there are any */
+    int block[3];          /* what each size is filled up to a multiple of; 0: any */
     double slowness[2];    /* 1 / speed, of A as it is and of A transposed */
 } Choice;
 
 static const Choice choices[] = {
 #define CHOICE(kernel, kind, a, b, c, constants)                                                   \
-    {TL_LIB_##kernel, TL_LIB_##kind, {a, b, c}, constants, {0}, false, {0}},
+    {TL_LIB_##kernel, TL_LIB_##kind, {a, b, c}, constants, {0}, {0}},
 #define TILE(kernel, kind, m, n, k, speed, speed_ta)                                               \
     {TL_LIB_##kernel, TL_LIB_##kind, {ANY, ANY, ANY}, "BM=" #m " BN=" #n " BK=" #k,                \
-     {__builtin_ctz(m), __builtin_ctz(n), __builtin_ctz(k)}, true, {1 / (speed), 1 / (speed_ta)}},
+     {m, n, k}, {1 / (speed), 1 / (speed_ta)}},
+#define HEADS(kernel, kind, d, m, n, speed)                                                        \
+    {TL_LIB_##kernel, TL_LIB_##kind, {d, ANY, ANY}, "t.D=" #d " t.BM=" #m " t.BN=" #n,             \
+     {d, m, n}, {1 / (speed), 1 / (speed)}},
 #include "stdlib/library/choices.def"
 };
 enum { CHOICES = sizeof choices / sizeof *choices };
@@ -151,20 +153,20 @@ static bool fits(const Choice *c, const int64_t *sizes)
     return sizes[0] <= c->up_to[0] && sizes[1] <= c->up_to[1] && sizes[2] <= c->up_to[2];
 }
 
-static double blocks_of(int64_t size, int shift)
+static double blocks_of(int64_t size, int block)
 {
-    return (double)((size + ((int64_t)1 << shift) - 1) >> shift);
+    return (double)(size / block + (size % block > 0));
 }
 
-/* What a product takes in these blocks: the multiplications of the processor that does most of
- * them, and a start of a program for each block. */
+/* What a product, or attention, takes in these blocks: the multiplications of the processor that
+ * does most of them, and a start of a program for each block along the first two sizes. */
 static double cost_of(const Choice *c, const TlLibCall *call, int processors)
 {
     const double start = 5000; /* as many multiplications take: 0.1 us */
-    double blocks = blocks_of(call->sizes[0], c->shift[0]) *
-                    blocks_of(call->sizes[1], c->shift[1]) * (double)call->batch;
-    double one = blocks_of(call->sizes[2], c->shift[2]) *
-                 (double)(1 << (c->shift[0] + c->shift[1] + c->shift[2]));
+    double blocks = blocks_of(call->sizes[0], c->block[0]) *
+                    blocks_of(call->sizes[1], c->block[1]) * (double)call->batch;
+    double one = blocks_of(call->sizes[2], c->block[2]) *
+                 ((double)c->block[0] * c->block[1] * c->block[2]);
     return (processors > 1 ? ceil(blocks / processors) : blocks) *
            (one * c->slowness[call->speed] + start);
 }
@@ -178,7 +180,7 @@ static int choose(const tile_kernels *k, const TlLibCall *call)
         const Choice *c = &choices[i];
         if (!fits(c, call->sizes))
             continue;
-        if (!c->has_block)
+        if (!c->block[0])
             return i;
         double cost = cost_of(c, call, k->info.processors);
         if (best < 0 || cost < least) {

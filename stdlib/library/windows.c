@@ -4,7 +4,8 @@
  * Kernels take images [N, H, W, C], channels innermost. With channels outermost
  * - a pool has N C images of one channel: the same memory;
  * - a convolution of each channel for itself (depthwise) has a kernel for planes;
- * - one of a single tap that goes everywhere is a product of the filters and each image;
+ * - one of a single tap that goes everywhere is a product of the filters and each image (with
+ *   channels innermost, too, a product of all pixels and the filters);
  * - any other one turns the image, in the workspace, convolves, and turns the result back. Filters
  *   [K, C / groups, R, S] are turned, too, so that K is innermost. */
 #include "stdlib/library/images.h"
@@ -234,6 +235,16 @@ static tile_status convolve_points(tile_kernels *k, tile_stream *stream, const T
     return tl_lib_launch(k, stream, &call, args, 4);
 }
 
+/* Pixels one by one: each is a row of a product. */
+static tile_status multiply_pixels(tile_kernels *k, tile_stream *stream, const TlLibConv *c)
+{
+    const TlLibWindows *w = &c->w;
+    const tile_gemm_options bias = {.struct_size = sizeof bias, .bias = c->bias.address};
+    return tile_gemm(k, stream, w->type, TILE_NO_TRANSPOSE, TILE_NO_TRANSPOSE, w->N * w->H * w->W,
+                     c->K, w->C, 1, c->x.address, w->C, c->f.address, c->K, 0,
+                     (void *)(uintptr_t)c->y.address, c->K, &bias);
+}
+
 /* Images with channels outermost. */
 static tile_status convolve_turned(tile_kernels *k, tile_stream *stream, const TlLibConv *c)
 {
@@ -297,6 +308,8 @@ tile_status tile_conv2d(tile_kernels *kernels, tile_stream *stream, tile_dtype t
         return convolve_channels(kernels, stream, &c);
     if (tl_lib_is_of_points(&c))
         return convolve_points(kernels, stream, &c);
+    if (tl_lib_is_pointwise(&c) && c.w.C > FEW_CHANNELS)
+        return multiply_pixels(kernels, stream, &c);
     if (c.w.options.layout == TILE_NCHW)
         return convolve_turned(kernels, stream, &c);
     return convolve(kernels, stream, &c, &c.x, &c.f, &c.y);

@@ -33,6 +33,7 @@ EXTRA = [
     ("codegen/*", "runtime/contract/grow.h"),         # structs of the public headers: likewise
     ("codegen/*", "runtime/contract/leaf.*"),         # the leaf table: likewise
     ("codegen/*", "runtime/contract/cpu_level.def"),  # the CPU levels: likewise
+    ("codegen/*", "runtime/contract/cpu_state.h"),    # what a process must ask for of its CPU: likewise
     ("codegen/*", "runtime/contract/fp_state.h"),     # the floating-point state: likewise
     ("codegen/*", "runtime/contract/gpu*"),          # the GPUs: likewise
     ("codegen/compile*.[ch]", "frontend/*"),          # the one place where source meets code

@@ -2,6 +2,7 @@
  * lacks; objects with undefined names. */
 #include "codegen/compile.h"
 #include "codegen/target/host_code.h"
+#include "runtime/contract/cpu_state.h"
 #include "runtime/cpu_level.h"
 #include "runtime/runtime.h"
 #include "test/unit/image_maker.h"
@@ -103,6 +104,17 @@ static void compiler_and_runtime_see_one_machine(void)
         tl_guard_pop(&g);
     }
     tl_arena_free(&arena);
+}
+
+/* A process that may not use the data of tiles has no feature that wants them; asking twice is as
+ * good as once. */
+static void tiles_want_permission(void)
+{
+    uint64_t amx = set_of("amx-tile amx-int8 amx-bf16"), avx = 7;
+    CHECK(amx != 0 && tl_cpu_permitted(avx) == avx);
+    uint64_t state = tl_cpu_permitted(avx | TL_CPU_ASKED_STATE);
+    CHECK((state & ~TL_CPU_ASKED_STATE) == avx && tl_cpu_permitted(state) == state);
+    CHECK(state & TL_CPU_ASKED_STATE || !(tl_cpu_machine() & amx));
 }
 
 /* ---- images ---- */
@@ -256,6 +268,7 @@ int main(void)
     machines_have_levels();
     lacking_names_are_listed();
     compiler_and_runtime_see_one_machine();
+    tiles_want_permission();
 #if defined(__x86_64__)
     images_say_what_they_want();
     the_best_of_several_is_taken();

@@ -46,7 +46,7 @@ static void best_is_taken(void)
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         TlLlvm l = {.features = choices[i].features};
         const TlCpuDotInsn *insn =
-            tl_cpu_dot_insn(&l, choices[i].a, choices[i].b, choices[i].k, choices[i].lanes);
+            tl_cpu_dot_insn(&l, choices[i].a, choices[i].b, choices[i].k, choices[i].lanes, false);
         CHECK((insn != NULL) == (choices[i].name != NULL));
         if (insn && choices[i].name)
             CHECK(ends_with(insn->name, choices[i].name) && insn->lanes == choices[i].lanes);
@@ -56,14 +56,14 @@ static void best_is_taken(void)
 static void alike_bytes_are_flipped(void)
 {
     TlLlvm vnni = {.features = "+avxvnni,+sse3"}, arm = {.features = "+dotprod"};
-    const TlCpuDotInsn *mixed = tl_cpu_dot_insn(&vnni, TL_I8, TL_I8, 8, 4);
-    const TlCpuDotInsn *same = tl_cpu_dot_insn(&arm, TL_I8, TL_I8, 8, 4);
+    const TlCpuDotInsn *mixed = tl_cpu_dot_insn(&vnni, TL_I8, TL_I8, 8, 4, false);
+    const TlCpuDotInsn *same = tl_cpu_dot_insn(&arm, TL_I8, TL_I8, 8, 4, false);
     CHECK(mixed && same);
     CHECK(tl_cpu_dot_flips(mixed, TL_I8, TL_I8) && tl_cpu_dot_flips(mixed, TL_U8, TL_U8));
     CHECK(!tl_cpu_dot_flips(mixed, TL_I8, TL_U8) && !tl_cpu_dot_flips(same, TL_I8, TL_I8));
     CHECK(tl_cpu_dot_part(mixed, TL_U8) == TL_U8);
     vnni.features = "+sse3";
-    const TlCpuDotInsn *words = tl_cpu_dot_insn(&vnni, TL_U8, TL_U8, 8, 4);
+    const TlCpuDotInsn *words = tl_cpu_dot_insn(&vnni, TL_U8, TL_U8, 8, 4, false);
     CHECK(words && tl_cpu_dot_part(words, TL_U8) == TL_I16);
 }
 
@@ -74,9 +74,40 @@ static void slow_ones_are_not_taken(void)
     static const bool takes[] = {true, true, false, false, true};
     for (int i = 0; i < 5; i++) {
         l.tune = cpus[i];
-        CHECK_INT(tl_cpu_dot_insn(&l, TL_BF16, TL_BF16, 64, 16) != NULL, takes[i]);
-        CHECK(tl_cpu_dot_insn(&l, TL_I8, TL_I8, 64, 16) != NULL);
+        CHECK_INT(tl_cpu_dot_insn(&l, TL_BF16, TL_BF16, 64, 16, false) != NULL, takes[i]);
+        CHECK(tl_cpu_dot_insn(&l, TL_BF16, TL_BF16, 64, 16, true) != NULL); /* beside tiles */
+        CHECK(tl_cpu_dot_insn(&l, TL_I8, TL_I8, 64, 16, false) != NULL);
     }
+}
+
+static void tiles_are_taken_by_signs(void)
+{
+    static const char AMX[] = V4 ",+avx512vnni,+amx-tile,+amx-int8";
+    static const char *const lacking[] = {V4 ",+avx512vnni,+amx-tile,+amx-bf16",
+                                          V4 ",+avx512vnni,+amx-int8", V4 ",+amx-tile,+amx-int8"};
+    TlLlvm l = {.features = AMX};
+    CHECK_STR(tl_cpu_tile_insn(&l, TL_I8, TL_U8), "llvm.x86.tdpbsud");
+    CHECK_STR(tl_cpu_tile_insn(&l, TL_U8, TL_I8), "llvm.x86.tdpbusd");
+    CHECK(!tl_cpu_tile_insn(&l, TL_BF16, TL_BF16) && !tl_cpu_tile_insn(&l, TL_I16, TL_I16));
+    for (int i = 0; i < 3; i++) {
+        l.features = lacking[i];
+        CHECK(!tl_cpu_tile_insn(&l, TL_I8, TL_I8) && !tl_cpu_tile_insn(&l, TL_BF16, TL_BF16));
+    }
+    l.features = V4 ",+avx512bf16,+amx-tile,+amx-bf16";
+    CHECK_STR(tl_cpu_tile_insn(&l, TL_BF16, TL_BF16), "llvm.x86.tdpbf16ps");
+}
+
+/* The greatest part of an iteration that a tile has room for, and what it costs. */
+static void tiles_must_pay(void)
+{
+    CHECK_INT(tl_cpu_tile_depth(64, 64), 16);
+    CHECK_INT(tl_cpu_tile_depth(24, 64), 12);
+    CHECK_INT(tl_cpu_tile_depth(17, 64), 1);
+    CHECK_INT(tl_cpu_tile_depth(16, 4), 16);
+    CHECK_INT(tl_cpu_tile_depth(16, 3), 0);
+    CHECK_INT(tl_cpu_tile_depth(8, 5), 0);
+    CHECK_INT(tl_cpu_tile_depth(8, 6), 8);
+    CHECK_INT(tl_cpu_tile_depth(1, 16), 0);
 }
 
 int main(void)
@@ -84,5 +115,7 @@ int main(void)
     best_is_taken();
     slow_ones_are_not_taken();
     alike_bytes_are_flipped();
+    tiles_are_taken_by_signs();
+    tiles_must_pay();
     return unit_result();
 }
