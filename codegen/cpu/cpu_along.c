@@ -151,7 +151,7 @@ static LLVMValueRef addition(Block *b)
     if (!x->p->flips)
         return last;
     LLVMValueRef of_b = add_lanes(x, b->sum + b->rows * b->columns, b->columns);
-    return tl_cpu_dot_correction(&x->g->gen, x->p->part[1], of_b);
+    return tl_cpu_dot_correction(&x->g->gen, x->p->part[0], of_b);
 }
 
 static void end_block(Block *b, LLVMValueRef column)

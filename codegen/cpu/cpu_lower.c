@@ -412,6 +412,14 @@ static void lower_twice(TlCpuGen *g)
     lower_op(g, g->fn->body->last);
 }
 
+/* Arm's bfcvt keeps what our bits keep: subnormal numbers, and what a NaN carries, made quiet. */
+static LLVMValueRef to_bf16(TlGen *g, LLVMValueRef x)
+{
+    int w = tl_gen_width_of(x);
+    LLVMTypeRef type = tl_gen_vec(LLVMBFloatTypeInContext(g->l->context), w);
+    return LLVMBuildBitCast(g->b, LLVMBuildFPTrunc(g->b, x, type, ""), tl_gen_vec(g->i16, w), "");
+}
+
 /* One plan's programs as the function `symbol`, with the slots that are there already. */
 static TlCpuGen lower_plan(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena,
                            TlNests *plan, const char *symbol, const TlSlots *slots)
@@ -421,6 +429,7 @@ static TlCpuGen lower_plan(TlLlvm *l, const TlCodegenOptions *options, TlArena *
     tl_gen_init(&g.gen, l, fn, arena);
     g.load_slot = load_param;
     g.fmod = fmod_service;
+    g.to_bf16 = tl_llvm_has_feature(l, "bf16") ? to_bf16 : NULL;
     g.kinds = tl_float_kinds(fn, arena);
     g.m = plan->m;
     g.plan = plan;

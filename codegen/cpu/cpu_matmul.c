@@ -390,7 +390,9 @@ static void point_at_a(Chunk *c)
         return;
     }
     left = tl_cpu_larger(g, left, zero);
-    LLVMValueRef per = tl_gen_int(&g->gen, c->x.per), whole = LLVMBuildUDiv(g->b, left, per, "");
+    int64_t together = c->p->pairs ? 2 : 1;
+    LLVMValueRef per = tl_gen_int(&g->gen, together * c->x.per),
+                 whole = tl_cpu_times(g, LLVMBuildUDiv(g->b, left, per, ""), together);
     LLVMValueRef inside = tl_cpu_smaller(g, c->x.count, whole);
     if (c->x.per > 1) {
         LLVMValueRef ends =

@@ -87,7 +87,12 @@ void tl_cpu_read_along(TlCpuMultiply *x, LLVMValueRef k, const LLVMValueRef *col
  * elements are multiplied by, the elements of B. */
 LLVMValueRef tl_cpu_dot_add_ones(TlGen *g, const TlCpuDotInsn *insn, TlDtype b_type, LLVMValueRef b,
                                  LLVMValueRef sum);
-LLVMValueRef tl_cpu_dot_correction(TlGen *g, TlDtype b_type, LLVMValueRef sum_of_b);
+LLVMValueRef tl_cpu_dot_correction(TlGen *g, TlDtype a_type, LLVMValueRef sum_of_b);
+/* The same of two rows and two columns by p->pairs. Are its sums turned, those of the first column
+ * in the first half? */
+bool tl_cpu_pairs_are_turned(const TlNestProduct *p);
+LLVMValueRef tl_cpu_dot_add_pairs(TlGen *g, const TlNestProduct *p, LLVMValueRef a, LLVMValueRef b,
+                                  LLVMValueRef sum);
 /* sum + the products of a and b, vectors of `lanes` elements as large as a sum; b_type: of B's
  * elements in the program. */
 LLVMValueRef tl_cpu_dot_add(TlGen *g, const TlCpuDotInsn *insn, TlDtype b_type, LLVMValueRef a,

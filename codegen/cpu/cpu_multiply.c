@@ -170,6 +170,54 @@ static LLVMValueRef load_half(TlCpuMultiply *x, LLVMValueRef base)
     return align_half(x, LLVMBuildLoad2(x->g->b, type, half_at(x, base), ""));
 }
 
+/* Do instructions take two rows of A and two columns of B? Then the sums of rows i and i + 1 are
+ * 2 * nv vectors, each of two rows and two columns. */
+static bool takes_pairs(const TlCpuMultiply *x)
+{
+    return x->p->pairs && !x->reads_b;
+}
+
+static LLVMValueRef shuffled(TlCpuMultiply *x, LLVMValueRef v, LLVMValueRef w, const int *lanes)
+{
+    LLVMValueRef lane[4];
+    for (int i = 0; i < 4; i++)
+        lane[i] = LLVMConstInt(x->g->i32, (unsigned)lanes[i], 0);
+    return LLVMBuildShuffleVector(x->g->b, v, w, LLVMConstVector(lane, 4), "");
+}
+
+/* Vectors of two rows are made two vectors of pairs, and (`back`) the other way round. */
+static void turn_pair(TlCpuMultiply *x, bool back, LLVMValueRef *v, LLVMValueRef *w)
+{
+    static const int HALVES[2][4] = {{0, 1, 4, 5}, {2, 3, 6, 7}},
+                     IN_TURNS[2][4] = {{0, 4, 1, 5}, {2, 6, 3, 7}},
+                     EACH_SECOND[2][4] = {{0, 2, 4, 6}, {1, 3, 5, 7}};
+    bool turned = tl_cpu_pairs_are_turned(x->p);
+    const int(*lanes)[4] = !turned ? HALVES : back ? EACH_SECOND : IN_TURNS;
+    LLVMValueRef first = shuffled(x, *v, *w, lanes[0]), second = shuffled(x, *v, *w, lanes[1]);
+    *v = first;
+    *w = second;
+}
+
+/* The sums of rows by the order of pairs, or back. */
+static void turn_pairs(TlCpuMultiply *x, int mr, bool back, LLVMValueRef *acc)
+{
+    LLVMValueRef rows[TL_NEST_ACCUMULATORS], *pairs = acc;
+    TL_ASSERT(mr % 2 == 0 && x->width == 4, "pairs of %d rows, %d columns", mr, x->width);
+    for (int i = 0; i < mr; i += 2, pairs += 2 * x->nv)
+        for (int j = 0; j < x->nv; j++) {
+            LLVMValueRef *v = &rows[i * x->nv + j], *w = v + x->nv;
+            *v = back ? pairs[2 * j] : acc[i * x->nv + j];
+            *w = back ? pairs[2 * j + 1] : acc[(i + 1) * x->nv + j];
+            turn_pair(x, back, v, w);
+        }
+    pairs = acc;
+    for (int i = 0; i < mr; i += 2, pairs += 2 * x->nv)
+        for (int j = 0; j < x->nv; j++) {
+            pairs[back ? j : 2 * j] = rows[i * x->nv + j];
+            pairs[back ? x->nv + j : 2 * j + 1] = rows[(i + 1) * x->nv + j];
+        }
+}
+
 /* The sums of a block: zeros, or what the rows at c have. */
 static void load_sums(TlCpuMultiply *x, int mr, const LLVMValueRef *c, LLVMValueRef *acc)
 {
@@ -183,6 +231,8 @@ static void load_sums(TlCpuMultiply *x, int mr, const LLVMValueRef *c, LLVMValue
             acc[i * full + j] = vector_at(x, c[i], j * x->width);
     for (int i = 0; i < mr && x->halves; i += 2)
         acc[mr * full + i / 2] = shared_by(x, load_half(x, c[i]), load_half(x, c[i + 1]));
+    if (takes_pairs(x))
+        turn_pairs(x, mr, false, acc);
 }
 
 /* Stores v, vector j of the row at c. */
@@ -198,6 +248,8 @@ static void store_sums(TlCpuMultiply *x, int mr, LLVMValueRef *acc, const LLVMVa
     int full = full_vectors(x);
     for (int i = 0; i < sums_of(x, mr) && x->last; i++)
         acc[i] = LLVMBuildFAdd(x->g->b, acc[i], x->last, "");
+    if (takes_pairs(x))
+        turn_pairs(x, mr, true, acc);
     for (int i = 0; i < mr; i++) {
         for (int j = 0; j < full; j++)
             store_sum(x, acc[i * full + j], c[i], j);
@@ -225,6 +277,46 @@ static void add_rows(TlCpuMultiply *x, int mr, const LLVMValueRef *a, bool besid
     }
 }
 
+/* Asks for n vectors of B that come later. */
+static void fetch_ahead(TlCpuMultiply *x, LLVMValueRef b, int n)
+{
+    for (int j = 0; j < n && x->fetches; j++) {
+        LLVMValueRef ahead = tl_gen_int(&x->g->gen, TL_NEST_AHEAD * x->panel + j * x->width);
+        tl_cpu_prefetch_line(x->g, tl_cpu_elem_at(x, b, ahead), false, 3);
+    }
+}
+
+/* What two rows of A have, side by side: as f64, which are loaded to vector registers. */
+static LLVMValueRef pair_at(TlCpuMultiply *x, LLVMValueRef a, LLVMValueRef b)
+{
+    TlCpuGen *g = x->g;
+    LLVMTypeRef word = LLVMDoubleTypeInContext(g->c);
+    LLVMValueRef both = LLVMGetPoison(tl_gen_vec(word, 2)), at[] = {a, b};
+    for (int i = 0; i < 2; i++) {
+        LLVMValueRef half = LLVMBuildLoad2(g->b, word, at[i], "");
+        LLVMSetAlignment(half, (unsigned)tl_dtype_bytes(x->p->part[0]));
+        both = LLVMBuildInsertElement(g->b, both, half, LLVMConstInt(g->i32, (uint64_t)i, 0), "");
+    }
+    return both;
+}
+
+/* acc += A[rows, k, k + 1] * B[k, k + 1, columns], two rows and two columns at a time. */
+static void step_of_pairs(TlCpuMultiply *x, int mr, const LLVMValueRef *a, LLVMValueRef k,
+                          LLVMValueRef b, LLVMValueRef *acc)
+{
+    LLVMValueRef pair[TL_NEST_ACCUMULATORS], at = tl_cpu_times(x->g, k, x->per);
+    fetch_ahead(x, b, 2 * x->nv);
+    for (int i = 0; i < mr / 2; i++)
+        pair[i] = pair_at(x, tl_cpu_part_at(x, a[2 * i], at), tl_cpu_part_at(x, a[2 * i + 1], at));
+    for (int j = 0; j < 2 * x->nv; j++) {
+        LLVMValueRef row = vector_at(x, b, (int64_t)j * x->width);
+        for (int i = 0; i < mr / 2; i++) {
+            LLVMValueRef *sum = &acc[i * 2 * x->nv + j];
+            *sum = tl_cpu_dot_add_pairs(&x->g->gen, x->p, pair[i], row, *sum);
+        }
+    }
+}
+
 /* acc += A[rows, k] * B[k, columns]. a: the rows of A, or as find_a says; b: the row of B. */
 static void step(TlCpuMultiply *x, int mr, bool whole, const LLVMValueRef *a, LLVMValueRef k,
                  LLVMValueRef b, LLVMValueRef *acc)
@@ -235,10 +327,7 @@ static void step(TlCpuMultiply *x, int mr, bool whole, const LLVMValueRef *a, LL
         row[j] = vector_at(x, b, j * x->width);
     if (x->halves)
         row[full_vectors(x)] = doubled(x, load_half(x, b));
-    for (int j = 0; j < x->nv && x->fetches; j++) {
-        LLVMValueRef ahead = tl_gen_int(&g->gen, TL_NEST_AHEAD * x->panel + j * x->width);
-        tl_cpu_prefetch_line(g, tl_cpu_elem_at(x, b, ahead), false, 3);
-    }
+    fetch_ahead(x, b, x->nv);
     LLVMValueRef column = goes_by_columns(x) ? column_of(x, k, a[0]) : NULL;
     bool beside = column && whole && !x->a_step;
     for (int i = 0; i < mr; i++)
@@ -343,9 +432,14 @@ static void add_chunk(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int 
     uint32_t sums = (uint32_t)sums_of(x, mr);
     find_a(x, m, mr, whole, a);
     TlCpuLoop l;
-    tl_cpu_loop_begin(g, &l, tl_gen_int(&g->gen, 0), x->count, 1, sums, acc);
+    int64_t by = takes_pairs(x) ? 2 : 1;
+    tl_cpu_loop_begin(g, &l, tl_gen_int(&g->gen, 0), x->count, by, sums, acc);
     memcpy(acc, l.carry, sums * sizeof *acc);
-    step(x, mr, whole, a, l.i, tl_cpu_elem_at(x, b, tl_cpu_times(g, l.i, x->panel)), acc);
+    b = tl_cpu_elem_at(x, b, tl_cpu_times(g, l.i, x->panel));
+    if (takes_pairs(x))
+        step_of_pairs(x, mr, a, l.i, b, acc);
+    else
+        step(x, mr, whole, a, l.i, b, acc);
     tl_cpu_loop_end(g, &l, acc);
     memcpy(acc, l.carry, sums * sizeof *acc);
 }
@@ -439,7 +533,7 @@ static void add_trips(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int 
     memcpy(acc, trips.carry, sums * sizeof *acc);
     for (int i = 0; x->p->flips && i < mr * x->nv; i++) {
         LLVMValueRef of_b = acc[mr * x->nv + i % x->nv];
-        acc[i] = tl_cpu_add(g, acc[i], tl_cpu_dot_correction(&g->gen, x->p->part[1], of_b));
+        acc[i] = tl_cpu_add(g, acc[i], tl_cpu_dot_correction(&g->gen, x->p->part[0], of_b));
     }
 }
 
@@ -617,7 +711,7 @@ static void correct_panels(TlCpuMultiply *x)
                                      vector_at(x, row, j * x->width), rows.carry[j]);
     tl_cpu_loop_end(g, &rows, sum);
     for (int j = 0; j < x->nv; j++)
-        store_vector(x, tl_cpu_dot_correction(&g->gen, x->p->part[1], rows.carry[j]),
+        store_vector(x, tl_cpu_dot_correction(&g->gen, x->p->part[0], rows.carry[j]),
                      row_below(x, b), j * x->width);
     tl_cpu_loop_end(g, &panels, NULL);
 }

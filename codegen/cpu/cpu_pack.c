@@ -45,6 +45,7 @@ typedef struct Pack {
     TlValue *v;
     LLVMValueRef to, trip; /* where v's chunk is packed; v's first k in it */
     bool is_b;
+    int together;  /* elements along k that lie side by side: of a packed one, or of a pair */
     bool is_short; /* in what is left of a row: few elements, or none */
     bool is_wide;  /* before narrow panels */
 } Pack;
@@ -79,6 +80,7 @@ static LLVMValueRef place_in_panel(Pack *p, LLVMValueRef k, LLVMValueRef column)
         begin = LLVMBuildSelect(g->b, is_wide, begin, narrow, "");
         panel = LLVMBuildSelect(g->b, is_wide, panel, width, "");
     }
+    i = p->together > x->per ? tl_cpu_times(g, i, 2) : i; /* two rows lie in turns */
     return tl_cpu_elem_at(
         x, p->to, tl_cpu_add(g, tl_cpu_add(g, begin, i), LLVMBuildMul(g->b, row, panel, "")));
 }
@@ -135,7 +137,7 @@ static LLVMValueRef parts_of_lanes(Pack *p, TlCpuAt *pos)
         fetch_below(p, row, column, p->x->reads_b ? FAR_ROWS : TL_NEST_AHEAD);
     if (p->n->below && !p->is_short && !p->is_b) /* of which A is the transposition */
         fetch_below(p, column, row, TL_NEST_AHEAD);
-    int n = p->is_b ? p->x->per : 1;
+    int n = p->together;
     LLVMValueRef e = pack_rows(p, pos, row, n);
     if (n > 1) {
         LLVMTypeRef elem = tl_gen_elem_type(&p->x->g->gen, p->v->type);
@@ -204,9 +206,11 @@ static void pack_transposed(Pack *p, TlCpuAt *pos)
     transpose_block(p, pos, e);
     if (p->is_b && !p->x->p->loop && !p->is_short) /* the next one reads what is beside it */
         fetch_along(p, row, column, p->n->transposed, NEAR_BYTES);
-    for (int i = 0; i < p->n->transposed; i++) {
+    int rows = p->is_b ? p->together / per : 1;
+    for (int i = 0; i < p->n->transposed; i += rows) {
         LLVMValueRef at = tl_cpu_add(g, row, tl_gen_int(&g->gen, i * per));
-        store(p->x, p->is_b, e[i], place_of(p, at, column));
+        LLVMValueRef v = rows > 1 ? tl_cpu_interleave(g, e[i], e[i + 1], p->n->transposed) : e[i];
+        store(p->x, p->is_b, v, place_of(p, at, column));
     }
 }
 
@@ -280,12 +284,14 @@ static void pack_all(Pack *p, int64_t end, int64_t step)
 
 void tl_cpu_pack(TlCpuMultiply *x, const TlNest *n, LLVMValueRef to, LLVMValueRef k)
 {
-    Pack p = {.x = x, .n = n, .v = n->value, .to = to, .trip = k, .is_b = n->is_b};
+    Pack p = {.x = x, .n = n, .v = n->value, .to = to, .trip = k, .is_b = n->is_b, .together = 1};
+    if (n->is_b)
+        p.together = x->p->pairs ? 2 * x->per : x->per;
     const int32_t *shape = n->value->type->shape;
     if (n->transposed)
         pack_all(&p, shape[0], n->transposed);
     else if (n->is_b)
-        pack_all(&p, n->width > 1 ? x->acc_row : shape[1], x->per);
+        pack_all(&p, n->width > 1 ? x->acc_row : shape[1], p.together);
     else
         pack_all(&p, shape[n->lane], 1);
 }
@@ -306,7 +312,7 @@ void tl_cpu_read_b(TlCpuMultiply *x, LLVMValueRef k, LLVMValueRef column, LLVMVa
     TlCpuGen *g = x->g;
     const TlNest *n = x->n->pack[1];
     TlCpuRow row = {.nest = n};
-    Pack p = {.x = x, .n = n, .v = n->value, .is_b = true, .is_wide = true};
+    Pack p = {.x = x, .n = n, .v = n->value, .is_b = true, .is_wide = true, .together = x->per};
     for (int j = 0; j < (n->transposed ? 1 : x->nv); j++) {
         TlCpuAt pos;
         tl_cpu_at_init(g, &pos, 2, n->lane, n->transposed ? n->width : x->width);
@@ -331,7 +337,8 @@ void tl_cpu_read_along(TlCpuMultiply *x, LLVMValueRef k, const LLVMValueRef *col
     TlCpuGen *g = x->g;
     const TlNest *pack = x->n->pack[1];
     TlCpuRow row = {.nest = pack};
-    Pack p = {.x = x, .n = pack, .v = pack->value, .is_b = true, .is_wide = true};
+    Pack p = {
+        .x = x, .n = pack, .v = pack->value, .is_b = true, .is_wide = true, .together = x->per};
     TlCpuAt pos;
     tl_cpu_at_init(g, &pos, 2, pack->lane, pack->width);
     pos.row = &row;

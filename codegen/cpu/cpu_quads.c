@@ -6,6 +6,7 @@
 
 typedef struct Quads {
     TlCpuGen *g;
+    const TlNestQuads *quads;
     TlDtype type[2];          /* of the factors' bytes */
     const TlCpuDotInsn *insn; /* NULL: there is none */
 } Quads;
@@ -44,7 +45,7 @@ static LLVMValueRef dot(const Quads *q, LLVMValueRef a, LLVMValueRef b, LLVMValu
         LLVMValueRef signs = LLVMConstInt(g->i32, 0x80808080, 0);
         a = LLVMBuildXor(g->b, a, tl_gen_splat(g, signs, lanes), "");
         sum = tl_cpu_dot_add_ones(g, q->insn, q->type[1], b, sum);
-        sum = tl_cpu_dot_correction(g, q->type[1], sum);
+        sum = tl_cpu_dot_correction(g, q->type[0], sum);
         begin = begin ? LLVMBuildAdd(g->b, begin, sum, "") : sum;
     }
     sum = begin ? begin : sum;
@@ -76,6 +77,24 @@ static const TlCpuDotInsn *widest(const Quads *q, int n)
     return insn;
 }
 
+/* Sets the instruction. Bytes that are small are of i8, too: so they are taken where nothing has
+ * its signs flipped then, which is half of the products saved. */
+static void choose_insn(Quads *q, int n)
+{
+    q->insn = widest(q, n);
+    for (int i = 0; i < 2; i++) {
+        if (!q->insn || !tl_cpu_dot_flips(q->insn, q->type[0], q->type[1]))
+            return;
+        if (!tl_nest_is_small_byte(q->quads->byte[i]))
+            continue;
+        Quads as = *q;
+        as.type[i] = TL_I8;
+        as.insn = widest(&as, n);
+        if (as.insn && !tl_cpu_dot_flips(as.insn, as.type[0], as.type[1]))
+            *q = as;
+    }
+}
+
 static LLVMValueRef elements_of_four_bytes(TlCpuGen *g, LLVMValueRef x, int n)
 {
     LLVMValueRef bytes = LLVMBuildTrunc(g->b, x, tl_gen_vec(g->i8, 4 * n), "");
@@ -98,7 +117,7 @@ static LLVMValueRef plus(TlCpuGen *g, LLVMValueRef sum, LLVMValueRef begin)
 static LLVMValueRef sums(Quads *q, LLVMValueRef *x, LLVMValueRef begin, int n)
 {
     TlCpuGen *g = q->g;
-    q->insn = widest(q, n);
+    choose_insn(q, n);
     if (!q->insn)
         return plus(g, sums_of_lanes(g, LLVMBuildMul(g->b, x[0], x[1], ""), 4, n), begin);
     if (q->insn->form == TL_CPU_DOT_WORDS) {
@@ -153,7 +172,9 @@ static LLVMValueRef eval_quads(TlCpuGen *g, const TlOp *op, TlCpuAt *at, LLVMVal
     if (at->lane != last)
         return plus(g, sums_apart(g, &quads, op, at), begin);
     TlCpuAt sub;
-    Quads q = {.g = g, .type = {quads.byte[0]->type->dtype, quads.byte[1]->type->dtype}};
+    Quads q = {.g = g,
+               .quads = &quads,
+               .type = {quads.byte[0]->type->dtype, quads.byte[1]->type->dtype}};
     LLVMValueRef x[2];
     tl_cpu_at_under(g, &sub, at, at->rank, last, 4 * at->width);
     sub.idx[last] = tl_cpu_times(g, at->idx[last], 4);

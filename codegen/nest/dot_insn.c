@@ -3,7 +3,8 @@
 #include "codegen/nest/dot_insn.h"
 #include <string.h>
 
-typedef enum Takes { BYTES, I8_ONLY, U8_ONLY, I16_ONLY, BF16 } Takes;
+/* BY_I8: any bytes of A by i8 of B. */
+typedef enum Takes { BYTES, MIXED, BY_I8, BY_U8, I16_ONLY, BF16 } Takes;
 
 /* The first row that fits is the best. Where the CPU is known, an instruction is used if its name
  * begins with `on`: VDPBF16PS does twice as much as a multiply-add of f32 on AMD's, but half as
@@ -24,8 +25,10 @@ static const struct {
     {I16_ONLY, "", {TL_CPU_DOT_WORDS, 2, 16, "avx512bw", "llvm.x86.avx512.pmaddw.d.512"}},
     {I16_ONLY, "", {TL_CPU_DOT_WORDS, 2, 8, "avx2", "llvm.x86.avx2.pmadd.wd"}},
     {I16_ONLY, "", {TL_CPU_DOT_WORDS, 2, 4, "sse3", "llvm.x86.sse2.pmadd.wd"}},
-    {I8_ONLY, "", {TL_CPU_DOT_SAME, 4, 4, "dotprod", "llvm.aarch64.neon.sdot"}},
-    {U8_ONLY, "", {TL_CPU_DOT_SAME, 4, 4, "dotprod", "llvm.aarch64.neon.udot"}},
+    {MIXED, "", {TL_CPU_DOT_MIXED, 4, 4, "i8mm", "llvm.aarch64.neon.usdot"}},
+    {BY_I8, "", {TL_CPU_DOT_SAME, 4, 4, "dotprod", "llvm.aarch64.neon.sdot"}},
+    {BY_U8, "", {TL_CPU_DOT_SAME, 4, 4, "dotprod", "llvm.aarch64.neon.udot"}},
+    {BF16, "", {TL_CPU_DOT_BF16, 2, 4, "bf16", "llvm.aarch64.neon.bfdot"}},
     {BF16, "znver", {TL_CPU_DOT_BF16, 2, 16, "avx512bf16", "llvm.x86.avx512bf16.dpbf16ps.512"}},
     {BF16,
      "znver",
@@ -45,8 +48,9 @@ static bool does_take(Takes takes, TlDtype a, TlDtype b)
 {
     switch (takes) {
     case BYTES: return is_byte(a) && is_byte(b);
-    case I8_ONLY: return a == TL_I8 && b == TL_I8;
-    case U8_ONLY: return a == TL_U8 && b == TL_U8;
+    case MIXED: return is_byte(a) && is_byte(b) && a != b;
+    case BY_I8: return is_byte(a) && b == TL_I8;
+    case BY_U8: return is_byte(a) && b == TL_U8;
     case I16_ONLY: return a == TL_I16 && b == TL_I16;
     case BF16: return a == TL_BF16 && b == TL_BF16;
     }
@@ -85,6 +89,22 @@ const TlCpuDotInsn *tl_cpu_dot_insn(const TlLlvm *l, TlDtype a, TlDtype b, int64
     return NULL;
 }
 
+const char *tl_cpu_dot_pairs(const TlLlvm *l, const TlCpuDotInsn *insn)
+{
+    static const struct {
+        const char *insn, *features, *pairs;
+    } PAIRS[] = {
+        {"llvm.aarch64.neon.sdot", "i8mm", "llvm.aarch64.neon.smmla"},
+        {"llvm.aarch64.neon.udot", "i8mm", "llvm.aarch64.neon.ummla"},
+        {"llvm.aarch64.neon.usdot", "i8mm", "llvm.aarch64.neon.usmmla"},
+        {"llvm.aarch64.neon.bfdot", "bf16", "llvm.aarch64.neon.bfmmla"},
+    };
+    for (size_t i = 0; i < sizeof PAIRS / sizeof *PAIRS; i++)
+        if (!strcmp(insn->name, PAIRS[i].insn) && has_all(l, PAIRS[i].features))
+            return PAIRS[i].pairs;
+    return NULL;
+}
+
 TlDtype tl_cpu_dot_part(const TlCpuDotInsn *insn, TlDtype d)
 {
     return insn->form == TL_CPU_DOT_WORDS ? TL_I16 : d;
@@ -92,7 +112,7 @@ TlDtype tl_cpu_dot_part(const TlCpuDotInsn *insn, TlDtype d)
 
 bool tl_cpu_dot_flips(const TlCpuDotInsn *insn, TlDtype a, TlDtype b)
 {
-    return insn->form == TL_CPU_DOT_MIXED && a == b;
+    return insn->form == TL_CPU_DOT_MIXED ? a == b : insn->form == TL_CPU_DOT_SAME && a != b;
 }
 
 /* ---- tiles ---- */

@@ -23,11 +23,15 @@ typedef struct TlCpuDotInsn {
  * sums; any: or one that is slow on the CPU. NULL: there is none. */
 const TlCpuDotInsn *tl_cpu_dot_insn(const TlLlvm *l, TlDtype a, TlDtype b, int64_t k, int lanes,
                                     bool any);
+/* LLVM's intrinsic for 2 rows of A, 2 columns of B and twice as many elements along k: a vector has
+ * one row, or column, in each half, and the sums of the first row in its first half. It makes twice
+ * as many products as `insn`, in as many cycles. NULL: there is none. */
+const char *tl_cpu_dot_pairs(const TlLlvm *l, const TlCpuDotInsn *insn);
 /* The type of an operand's elements in registers, where they are of type d in the program. */
 TlDtype tl_cpu_dot_part(const TlCpuDotInsn *insn, TlDtype d);
 /* Does the instruction take A with its sign bits flipped? It takes u8 and i8 where A and B are
- * alike. Then its sums lack, or have too many, 128 times those of B: `correction` is to be added,
- * to 0 once for each `per` elements of B. */
+ * alike, or the other way round. Then its sums lack, or have too many, 128 times those of B:
+ * `correction` is to be added, to 0 once for each `per` elements of B. */
 bool tl_cpu_dot_flips(const TlCpuDotInsn *insn, TlDtype a, TlDtype b);
 
 /* AMX's tiles: rows of bytes; 8 of them are the tile registers. */

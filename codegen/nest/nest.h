@@ -17,6 +17,7 @@ typedef struct TlNestMachine {
     bool gathers;     /* masked gathers of elements of 4 and 8 bytes */
     bool one_by_one;  /* which take longer than loads of the elements, as on AMD's */
     bool masks;       /* fast masks for elements of every size */
+    bool thirds;      /* loads of every third element, all three at once */
 } TlNestMachine;
 TlNestMachine tl_nest_machine(const TlLlvm *l);
 
@@ -261,6 +262,7 @@ typedef struct TlNestProduct {
     int ngathered; /* of those, inner first: their iterations' chunks are multiplied together */
     TlDtype dtype;        /* of the sums */
     const TlCpuDotInsn *insn; /* NULL: products are added one by one */
+    const char *pairs; /* does the same for two rows and two columns of packed B; NULL: none does */
     int per;              /* elements along k of a packed one, which is as large as a sum */
     TlDtype part[2];      /* the type of those of A, of B */
     bool flips;           /* of A the sign bits are flipped, and each chunk of B has corrections:
@@ -672,6 +674,8 @@ typedef struct TlNestQuads {
     TlValue *byte[2];   /* i8 or u8: what they widen, before it is broadcast */
 } TlNestQuads;
 bool tl_nest_quads(const TlNests *plan, const TlOp *op, TlNestQuads *out);
+/* Are they of u8, and known to be less than 128? Then they are the same as i8. */
+bool tl_nest_is_small_byte(const TlValue *v);
 /* The operand of an addition that is such sums, and nothing else needs; -1: neither is. */
 int tl_nest_adds_quads(const TlNests *plan, const TlOp *op);
 /* Does an op repeat a factor of such sums, multiply, or reshape the products? */

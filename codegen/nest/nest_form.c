@@ -24,7 +24,8 @@ TlNestMachine tl_nest_machine(const TlLlvm *l)
         .nregs = wide || tl_llvm_has_feature(l, "neon") ? 32 : 16,
         .gathers = avx2,
         .one_by_one = is_amd(l),
-        .masks = tl_llvm_has_feature(l, "avx512bw") && tl_llvm_has_feature(l, "avx512vl")};
+        .masks = tl_llvm_has_feature(l, "avx512bw") && tl_llvm_has_feature(l, "avx512vl"),
+        .thirds = tl_llvm_has_feature(l, "neon")};
 }
 
 /* ---- forms ---- */

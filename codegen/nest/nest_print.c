@@ -204,6 +204,8 @@ static void put_insn(Print *p, const TlNestProduct *x)
         tl_sbuf_putf(p->out, ", by %s", x->tile ? x->tile : x->insn->name);
     if (x->tile)
         tl_sbuf_putf(p->out, ", tiles %d deep, else by %s", x->tile_depth, x->insn->name);
+    if (x->pairs)
+        tl_sbuf_putf(p->out, ", pairs of rows by %s", x->pairs);
     if (x->untiled)
         tl_sbuf_putf(p->out, ", not by tiles (%s)", x->untiled);
 }

@@ -714,6 +714,8 @@ static void find_insn(const TlFn *fn, const TlNests *plan, TlNestProduct *p)
     p->part[0] = tl_cpu_dot_part(insn, a);
     p->part[1] = tl_cpu_dot_part(insn, b);
     p->flips = tl_cpu_dot_flips(insn, a, b);
+    bool even = tl_in(p->dot, 0)->type->shape[0] % 2 == 0 && k % (2 * insn->per) == 0;
+    p->pairs = even && !p->flips ? tl_cpu_dot_pairs(plan->m.l, insn) : NULL;
 }
 
 /* ---- a product by itself ---- */

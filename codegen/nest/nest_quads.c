@@ -62,6 +62,33 @@ bool tl_nest_quads(const TlNests *plan, const TlOp *op, TlNestQuads *out)
     return true;
 }
 
+/* Weights of few bits are cut out of bytes. */
+static bool is_small(const TlValue *v, int depth)
+{
+    enum { MOST_DEPTH = 8 };
+    const TlOp *op = v->def;
+    uint64_t n;
+    if (v->type->dtype != TL_U8 || depth > MOST_DEPTH || !op)
+        return false;
+    if (tl_value_is_const(v, &n))
+        return n < 128;
+    TlOpcode o = op->opcode;
+    if (o == TL_OP_SHR)
+        return tl_value_is_const(tl_in(op, 1), &n) && n > 0 && n < 8;
+    if (o == TL_OP_AND || o == TL_OP_OR) {
+        bool first = is_small(tl_in(op, 0), depth + 1), second = is_small(tl_in(op, 1), depth + 1);
+        return o == TL_OP_AND ? first || second : first && second;
+    }
+    bool moves = o == TL_OP_RESHAPE || o == TL_OP_EXPAND || o == TL_OP_BROADCAST ||
+                 o == TL_OP_TRANS || o == TL_OP_GATHER;
+    return moves && is_small(tl_in(op, 0), depth + 1); /* a gather's others are 0 */
+}
+
+bool tl_nest_is_small_byte(const TlValue *v)
+{
+    return is_small(v, 0);
+}
+
 int tl_nest_adds_quads(const TlNests *plan, const TlOp *op)
 {
     TlNestQuads quads;

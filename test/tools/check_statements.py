@@ -94,7 +94,7 @@ def warnings_described(w):
 
 def targets(w):
     """Targets, CPU levels and emulated devices in documents exist."""
-    for path, line, m in w.found(r"\b(?:sm_\d+\w*|gfx\d\w+(?:-[\w-]*generic)?|cpu:[a-z][\w-]*|x86-64-v\d|emu:[a-z]\w+(?:-[\w-]*generic)?)"):
+    for path, line, m in w.found(r"\b(?:sm_\d+\w*|gfx\d\w+(?:-[\w-]*generic)?|cpu:[a-z][\w-]*(?:\.\d[\w-]*)?|x86-64-v\d|emu:[a-z]\w+(?:-[\w-]*generic)?)"):
         name = re.sub(r"^emu:", "", m.group())
         name = "cpu:" + name if name.startswith("x86") else name
         yield name in w.targets, f"{path}:{line}: no target {name}"

@@ -238,7 +238,7 @@ static int launch(tile_device *device, tile_kernel *kernel, RunArgs *args)
 {
     tile_arg *values = NULL;
     int status = run_args_upload(args, device, &values);
-    if (status == EXIT_FINE && (tile_launch(kernel, NULL, values, args->len) != TILE_OK ||
+    if (status == EXIT_FINE && (tile_launch(kernel, NULL, values, args->nparams) != TILE_OK ||
                                 tile_device_synchronize(device) != TILE_OK)) {
         usage_error("%s", tile_last_error());
         status = EXIT_RUN;

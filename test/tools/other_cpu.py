@@ -7,7 +7,7 @@
 Each row is compiled here, to an image. A disk with Linux, one static program (other_cpu.c: libtile without a compiler),
 the images and the rows' arrays boots in Bochs; the program runs one image after the other and sends back the arrays that
 they wrote. Those are compared with NumPy's by run.py's own functions. Devices: cpu:LEVEL and emu:TARGET@LEVEL; all
-that are named share one boot. Where the level is aarch64, QEMU's user mode runs the program instead, made by a cross compiler,
+that are named share one boot. Where the level is one of aarch64, QEMU's user mode runs the program instead, made by a cross compiler,
 on the rows' files as they lie; there is no disk and no Linux.
 
 --model: a CPU of `bochs --help cpu`. --linux: else what ./bootstrap unpacked under DIR/linux, else the newest in /boot.
@@ -264,7 +264,7 @@ def parse():
     cx = ap.parse_args()
     cx.build = os.path.abspath(cx.build)
     cx.linux = os.path.abspath(cx.linux or linux_of(cx.build))
-    cx.cross = "aarch64" in cx.devices
+    cx.cross = re.search("aarch64|armv", cx.devices) is not None
     cx.program = os.path.join(cx.build, "test", "tools", "other_cpu" + ("_aarch64" if cx.cross else ""))
     cx.tilec = os.path.join(cx.build, "bin", "tilec")
     return cx

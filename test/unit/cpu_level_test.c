@@ -35,7 +35,11 @@ static uint64_t set_of(const char *names)
 static void levels_hold_each_other(void)
 {
     uint64_t v2 = features_of("x86-64-v2"), v3 = features_of("x86-64-v3"),
-             v4 = features_of("x86-64-v4"), arm = features_of("aarch64");
+             v4 = features_of("x86-64-v4"), arm = features_of("aarch64"),
+             dots = features_of("armv8.4-a"), blocks = features_of("armv8.6-a");
+    CHECK((arm & dots) == arm && (dots & blocks) == dots);
+    CHECK((dots & set_of("dotprod i8mm")) == set_of("dotprod"));
+    CHECK((blocks & set_of("dotprod i8mm")) == set_of("dotprod i8mm"));
     CHECK((v2 & v3) == v2 && v2 != v3);
     CHECK((v3 & v4) == v3 && v3 != v4);
     CHECK((v4 & arm) == 0);
@@ -64,7 +68,7 @@ static void machines_have_levels(void)
     CHECK_INT(tl_cpu_open("cpu:x86-64-v5", "x86-64-v5", v4, &set), TILE_BAD_ARGUMENT);
     CHECK(says("unknown CPU level 'x86-64-v5'; expected one of native, x86-64-v2, x86-64-v3, "
                "x86-64-v4, "
-               "aarch64"));
+               "aarch64, armv8.4-a, armv8.6-a"));
 }
 
 static void lacking_names_are_listed(void)
