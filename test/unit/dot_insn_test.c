@@ -32,7 +32,11 @@ static const struct {
     {"+fp-armv8,+neon", TL_I8, TL_I8, 4, 64, NULL},
     {"+fp-armv8,+neon,+dotprod", TL_I8, TL_I8, 4, 64, "neon.sdot"},
     {"+fp-armv8,+neon,+dotprod", TL_U8, TL_U8, 4, 64, "neon.udot"},
-    {"+fp-armv8,+neon,+dotprod", TL_I8, TL_U8, 4, 64, NULL},
+    {"+fp-armv8,+neon,+dotprod", TL_I8, TL_U8, 4, 64, "neon.udot"},
+    {"+fp-armv8,+neon,+dotprod", TL_U8, TL_I8, 4, 64, "neon.sdot"},
+    {"+fp-armv8,+neon,+dotprod,+i8mm", TL_I8, TL_U8, 4, 64, "neon.usdot"},
+    {"+fp-armv8,+neon,+dotprod,+i8mm", TL_I8, TL_I8, 4, 64, "neon.sdot"},
+    {"+fp-armv8,+neon,+i8mm", TL_I8, TL_I8, 4, 64, NULL},
 };
 
 static bool ends_with(const char *text, const char *end)
@@ -61,6 +65,8 @@ static void alike_bytes_are_flipped(void)
     CHECK(mixed && same);
     CHECK(tl_cpu_dot_flips(mixed, TL_I8, TL_I8) && tl_cpu_dot_flips(mixed, TL_U8, TL_U8));
     CHECK(!tl_cpu_dot_flips(mixed, TL_I8, TL_U8) && !tl_cpu_dot_flips(same, TL_I8, TL_I8));
+    const TlCpuDotInsn *turned = tl_cpu_dot_insn(&arm, TL_I8, TL_U8, 8, 4, false);
+    CHECK(turned && tl_cpu_dot_flips(turned, TL_I8, TL_U8));
     CHECK(tl_cpu_dot_part(mixed, TL_U8) == TL_U8);
     vnni.features = "+sse3";
     const TlCpuDotInsn *words = tl_cpu_dot_insn(&vnni, TL_U8, TL_U8, 8, 4, false);
