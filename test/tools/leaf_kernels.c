@@ -1,9 +1,9 @@
 /* leaf_kernels TARGET FORM OUT: one kernel per row of runtime/contract/leaf.def, in all the row's
  * variants (predicate known or not, hints, atomic operations, orders, scopes, shuffle masks),
  * brought through the expansion of the target; of products by warpgroups, all types and kinds of
- * operands. FORM: llvm, asm, obj, or rel: an object before our
- * linker has seen it. Lit tests give the result to ptxas and to LLVM's readers: every row is code
- * that the target's tools accept.
+ * operands. FORM: llvm, asm, obj; without the ways around LLVM, rel: an object before our linker
+ * has seen it, and linked: after. Lit tests give the result to ptxas and to LLVM's readers: every
+ * row is code that the target's tools accept.
  *
  * Kernels take (ptr p, i64 a, i64 b, ptr out, i64 debug); results go to out[]. */
 #include <stdio.h>
@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "codegen/gpu/gpu.h"
+#include "codegen/gpu/hsaco.h"
 #include "codegen/leaf/leaf_expand.h"
 
 enum { THREADS = 128 };
@@ -366,7 +367,8 @@ static void *emit(Maker *m, const TlCodegenOptions *o, const char *form, size_t 
                                out_size);
     tl_gpu_middle(&m->l, o);
     tl_gpu_expand(&m->l, o, &m->kernels);
-    return tl_llvm_emit(&m->l, m->arena, true, out_size);
+    void *object = tl_llvm_emit(&m->l, m->arena, true, out_size);
+    return strcmp(form, "linked") ? object : tl_hsaco_link(m->arena, object, *out_size, out_size);
 }
 
 static int make(Maker *m, const char *target, const char *form, FILE *out)
