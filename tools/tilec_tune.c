@@ -399,6 +399,9 @@ static int tune_devices(const Options *o)
         return usage_error("--model: name the GPUs with --target");
     if (o->farm && o->model)
         return usage_error("--farm times on devices; --model needs none");
+    if (o->farm && o->html)
+        return usage_error("--farm writes no page: give --html to a run without it, which times "
+                           "nothing again");
     int status = sizes_check(o);
     if (status != EXIT_FINE)
         return status;

@@ -143,6 +143,8 @@ def without_the_library():
     check(r.returncode == 2 and "--farm: MPI cannot be used: libtilec-mpi" in r.stderr and "libopenmpi-dev" in r.stderr, r.returncode, r.stderr)
     r = subprocess.run([TILEC, "tune", "--farm", "--model", "--target", "sm_80", "scale.tile", *ARGS], capture_output=True, text=True, cwd=SCRATCH, env=ENV)
     check(r.returncode == 2 and "--farm times on devices" in r.stderr, r.returncode, r.stderr)
+    r = subprocess.run([TILEC, "tune", "--farm", "--html", "page.html", "scale.tile", *ARGS], capture_output=True, text=True, cwd=SCRATCH, env=ENV)
+    check(r.returncode == 2 and "--farm writes no page" in r.stderr, r.returncode, r.stderr)
 
 
 os.makedirs(SCRATCH, exist_ok=True)
