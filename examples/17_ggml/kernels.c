@@ -223,6 +223,10 @@ static Launch *new_launch(Kernels *k)
 static bool add(Kernels *k, tile_module *module, const char *name, const tile_const *consts,
                 const tile_arg *args, size_t n)
 {
+    if (n > MOST_ARGS) {
+        tile_set_last_error(TILE_BAD_ARGUMENT, "a launch of more arguments than MOST_ARGS");
+        return false;
+    }
     tile_kernel *f = kernel(k, module, name, consts);
     Launch *l = f && !tile_launch_prepare(f, args, n, NULL) ? new_launch(k) : NULL;
     if (!l) return false;
