@@ -562,6 +562,7 @@ typedef struct TlNests {
     bool whole;
     const char *unwhole; /* why not; NULL: they have, or nothing is tested */
     bool *early;         /* by value id: scalars that are computed before any tile, and views */
+    int64_t *spread;     /* by value id, of block arguments, too: tl_nest_spread */
     /* So many programs run at once, neighbours along the grid's first axis; the plan for the others
      * has the plan for these, whose programs are numbered below `wide_most`. (nest_wide.c) */
     int at_once;
@@ -665,6 +666,10 @@ void tl_nest_move(TlNests *plan, TlOp *op, uint32_t first, uint32_t n, TlValue *
 /* nest_whole.c. The access of an op, if a program is asked whether that is inside; does that ask
  * about an axis? */
 const TlNestAccess *tl_nest_asked(const TlNests *plan, const TlOp *op);
+/* nest_range.c. How far apart the least and the greatest number are that a scalar of a program is,
+ * at most; 0: it is one number, known before any tile; -1: that is not known before. */
+int64_t tl_nest_spread(const TlNests *plan, const TlValue *v);
+void tl_nest_find_ranges(TlNests *plan); /* when plan->early is known */
 bool tl_nest_asks_axis(const TlNestAccess *a, uint32_t i);
 /* nest_way.c. The tile from which a histogram's values are counted where they lie, along `lane`. */
 TlValue *tl_nest_counted(const TlNests *plan, TlValue *v, int lane);
