@@ -355,7 +355,7 @@ LLVMValueRef tl_cpu_interval_inside(TlCpuGen *g, const TlCpuAccess *a, int i, LL
 }
 
 /* Does the nest go over rows that are outside, too, many of them maybe? Stores and products that
- * are stored do not. */
+ * are stored do not. A loop may say what its only row is. */
 static bool visits_all_rows(const TlCpuAt *at)
 {
     const TlNest *n = at->row ? at->row->nest : NULL;
@@ -369,7 +369,7 @@ static void lane_interval(TlCpuGen *g, const TlCpuAccess *a, int i, const TlCpuA
     LLVMValueRef j = at->idx[at->lane], lo = a->lo[i], hi = a->hi[i];
     if (s->uniform)
         hi = LLVMBuildSelect(g->b, s->uniform, hi, tl_gen_int(&g->gen, 0), "");
-    if (visits_all_rows(at) && s->uniform != a->ok)
+    if (visits_all_rows(at) && (s->uniform != a->ok || tl_enclosing_loop(a->a->op)))
         s->row = s->uniform;
     s->uniform = NULL;
     LLVMValueRef end = LLVMBuildAdd(g->b, j, tl_gen_int(&g->gen, at->width), "");

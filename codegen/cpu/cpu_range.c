@@ -97,7 +97,7 @@ static TlCpuRange find(TlCpuGen *g, TlCpuRanges *r, const TlValue *v)
     TL_ASSERT(tl_nest_spread(g->plan, v) >= 0, "value %u has no range", v->id);
     if (tl_const_int_value(v, &n))
         return one_number(tl_gen_int(&g->gen, (int64_t)n));
-    if (!op && v->block != g->fn->body)
+    if (!op && v->block != g->fn->body && v->block != g->plan->asked_in)
         return counter(g, r, v->block->parent);
     if (!op || g->plan->early[v->id])
         return one_number(tl_gen_to_i64(&g->gen, v, tl_gen_scalar(&g->gen, v)));

@@ -111,7 +111,7 @@ static void ask(TlCpuGen *g, Asks *s, TlOp *op)
 {
     const TlNestAccess *a = tl_nest_asked(g->plan, op);
     const TlCpuAccess *here = NULL;
-    if (a && op->block == g->fn->body)
+    if (a && op->block == g->plan->asked_in)
         here = tl_cpu_prepare_access(g, op);
     for (uint32_t i = 0; a && i < a->place.naxes; i++) {
         if (!tl_nest_asks_axis(a, i) || was_asked(s, a, i))
@@ -127,7 +127,8 @@ LLVMValueRef tl_cpu_is_whole(TlCpuGen *g)
 {
     Asks s = {.n = 0, .ranges.seen = {.arena = g->arena}};
     TL_ASSERT(g->plan->whole, "'%s' has no code for that", g->fn->name);
-    for (TlOp *op = g->fn->body->first; op; op = tl_walk_next(op, NULL))
+    const TlBlock *all = g->plan->asked_in;
+    for (TlOp *op = all->first; op; op = tl_walk_next(op, all->parent))
         ask(g, &s, op);
     if (s.ranges.hold)
         add(g, &s, s.ranges.hold);

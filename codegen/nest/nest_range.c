@@ -20,8 +20,8 @@ static bool is_number(const TlValue *v)
 
 int64_t tl_nest_spread(const TlNests *plan, const TlValue *v)
 {
-    if (!v->def && v->block == plan->fn->body)
-        return 0; /* a parameter */
+    if (!v->def && (v->block == plan->fn->body || v->block == plan->asked_in))
+        return 0; /* a parameter, or the trip that asks */
     return plan->spread[v->id];
 }
 

@@ -46,13 +46,36 @@ static bool is_early(const TlNests *plan, const bool *early, const TlOp *op)
     return is && !plan->check;
 }
 
-static bool *find_early(const TlNests *plan)
+static void note_early(TlNests *plan, const TlBlock *block)
 {
-    bool *early = TL_NEW_ARRAY(plan->arena, bool, plan->fn->nvalues + 1);
-    for (const TlOp *op = plan->fn->body->first; op; op = op->next)
-        if (is_early(plan, early, op))
-            early[op->out[0]->id] = true;
-    return early;
+    for (const TlOp *op = block->first; op; op = op->next)
+        if (is_early(plan, plan->early, op))
+            plan->early[op->out[0]->id] = true;
+}
+
+/* The body of a loop that is all of the program but for scalars, and carries nothing: each trip is
+ * asked by itself. NULL: there is no such loop. */
+static const TlBlock *find_trips(const TlNests *plan)
+{
+    const TlOp *loop = plan->fn->body->last->prev;
+    if (!loop || loop->opcode != TL_OP_FOR || loop->nout)
+        return NULL;
+    for (const TlOp *op = loop->prev; op; op = op->prev)
+        if (op->nout != 1 || !plan->early[op->out[0]->id])
+            return NULL;
+    return loop->regions[0];
+}
+
+static void find_early(TlNests *plan)
+{
+    plan->early = TL_NEW_ARRAY(plan->arena, bool, plan->fn->nvalues + 1);
+    plan->asked_in = plan->fn->body;
+    note_early(plan, plan->asked_in);
+    const TlBlock *trips = find_trips(plan);
+    if (!trips)
+        return;
+    plan->asked_in = trips;
+    note_early(plan, trips);
 }
 
 const TlNestAccess *tl_nest_asked(const TlNests *plan, const TlOp *op)
@@ -85,7 +108,7 @@ static bool is_asked_early(const TlNests *plan, const TlNestAccess *a, uint32_t 
     for (uint32_t k = 0; f->is && k < f->nterms; k++)
         is &= tl_nest_spread(plan, f->term[k]) >= 0 &&
               (!f->period || !f->term[k]->def || plan->early[f->term[k]->id]);
-    is &= !f->period || a->op->block == plan->fn->body;
+    is &= !f->period || a->op->block == plan->asked_in;
     return is && is_bound_known(plan, f->least) && is_bound_known(plan, f->most);
 }
 
@@ -140,7 +163,8 @@ static const char *why_not(const TlNests *plan)
 {
     int64_t work = 0, values = 0, rows = 0, most = MOST_VALUES;
     bool again = false; /* in each trip of a loop */
-    for (const TlOp *op = plan->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+    for (const TlOp *op = plan->asked_in->first; op;
+         op = tl_walk_next(op, plan->asked_in->parent)) {
         const char *why = why_op_not(plan, op);
         most = tl_is_loop(op) ? MOST_IN_LOOPS : most;
         if (why)
@@ -190,7 +214,7 @@ static void repeat(const TlNests *plan)
 void tl_nest_find_whole(TlNests *plan)
 {
     bool asks = false;
-    plan->early = find_early(plan);
+    find_early(plan);
     tl_nest_find_ranges(plan);
     for (uint32_t i = 0; i < plan->all.len && !plan->check; i++)
         asks |= tl_nest_is_split(plan->all.data[i]);
