@@ -414,6 +414,15 @@ typedef struct TlNestReach {
     int64_t from, to, more;
 } TlNestReach;
 
+/* Where what lies further on is. TRIP and TRIPS: two pages on, or where the next trip of the loop
+ * reads what this one does, if that is further; or the one after it. */
+typedef enum TlNestFetch {
+    TL_NEST_FETCH_PAGES, /* two pages on, into the first cache */
+    TL_NEST_FETCH_LIGHT, /* a page, into the second cache, if the array is large */
+    TL_NEST_FETCH_TRIP,  /* into the first cache */
+    TL_NEST_FETCH_TRIPS, /* into the second cache */
+} TlNestFetch;
+
 /* A loop nest over a shape, of which one dimension, the last of extent > 1, is in vectors. */
 typedef struct TlNest {
     TlNestKind kind;
@@ -470,7 +479,7 @@ typedef struct TlNest {
     TL_VEC(TlNestAccess *) next; /* read by earlier nests: of the next program's row */
     bool ahead; /* and of the row that it will store; where stores stream, again of next's first */
     TL_VEC(TlNestAccess *) fetch; /* loads that ask for what lies further on */
-    bool fetch_light; /* a page, into the second cache, if the array is large; else two */
+    TlNestFetch fetch_from;       /* where that is */
     TlNestAccess *trip; /* read in this trip of a loop, and in the next one; NULL: none */
     uint32_t trip_axis; /* its axis that the loop goes along */
     /* -- reductions, scans -- */
@@ -633,6 +642,8 @@ void tl_nest_find_rare(TlNests *plan);    /* nest_rare.c */
 void tl_nest_assign_offsets(TlNests *plan); /* nest_place.c: of homes in scratch memory */
 void tl_nest_stream(TlNests *plan);       /* nest_stream.c */
 void tl_nest_prefetch(TlNests *plan);     /* nest_prefetch.c */
+/* The axis along which the loop that a load is in goes from slice to slice; -1: there is none. */
+int tl_nest_axis_of_loop(const TlNestAccess *a);
 /* nest_wide.c. The function for several programs at once; NULL: each runs by itself. Sets what
  * `plan`, so far empty, says of it, but the plan. */
 TlFn *tl_nest_widen(TlNests *plan, int *out_times);

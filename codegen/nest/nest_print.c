@@ -140,11 +140,15 @@ static void put_store(Print *p, const TlNest *n)
 
 static void put_prefetch(Print *p, const TlNest *n)
 {
+    static const char *const fetches[] = {
+        [TL_NEST_FETCH_PAGES] = "prefetches two pages on after",
+        [TL_NEST_FETCH_LIGHT] = "prefetches a page on, if the array is large, after",
+        [TL_NEST_FETCH_TRIP] = "prefetches for the next trip after",
+        [TL_NEST_FETCH_TRIPS] = "prefetches for the trip after the next one after",
+    };
     put_accesses(p, "prefetches the next program's", n->next.data, n->next.len);
     put_flag(p, n->ahead, "and where it will store");
-    put_accesses(p, n->fetch_light ? "prefetches a page on, if the array is large, after"
-                                   : "prefetches two pages on after",
-                 n->fetch.data, n->fetch.len);
+    put_accesses(p, fetches[n->fetch_from], n->fetch.data, n->fetch.len);
     put_accesses(p, "prefetches the next trip's", &n->trip, n->trip ? 1 : 0);
 }
 
