@@ -419,7 +419,7 @@ kernel k(const f8e4m3 a[M, K], const u8 s[M, L], const f8e4m3 b[N, K], const u8 
         "a": Arr("f8e4m3", np.full((8, 64), 0x38, np.uint8)), "s": Arr("u8", np.repeat(np.arange(0, 16, 2, dtype=np.uint8), 2).reshape(8, 2)),
         "b": Arr("f8e4m3", np.full((16, 64), 0x38, np.uint8)), "t": Arr("u8", np.repeat(np.arange(254, 238, -1, dtype=np.uint8), 2).reshape(16, 2)),
         "c": poison("f32", 8, 16)
-    }, lambda a: {"c": exact(2 * ends(a["s"][:, :1], a["t"][:, :1]) - 1.5)})
+    }, lambda a: {"c": exact(2 * ends(a["s"][:, :1], a["t"][:, :1]) - 2.25)})
 
 
 def ends(s, t):
