@@ -457,6 +457,8 @@ static tilec_status front(TlJob *j, uint32_t source, const char *name)
     else if (j->program) /* after errors too: instances may have more */
         status = lower_kernels(j);
     tilec_status diags = tl_job_diagnosed(j);
+    if (diags) /* they say it all: what would be asked of the caller next has time */
+        j->out->message = "";
     return diags ? diags : status;
 }
 
