@@ -316,6 +316,8 @@ static tilec_status lower_kernels(TlJob *j)
     tilec_status s = j->o->kernel && !has_kernel(j, j->o->kernel) ? TILEC_OK : check_constants(j);
     if (s || j->o->kernel)
         return s ? s : lower_kernel(j, j->o->kernel, true);
+    if (!n && is_of_llvm(j) && j->stage != TL_STAGE_IMAGE) /* an image may be a check's */
+        tl_frontend_no_kernel(j->program);
     for (uint32_t i = 0; i < n && !s; i++)
         s = lower_kernel(j, tl_program_kernel_name(j->program, i), n == 1);
     if (!s && n && j->left_out == n)
@@ -455,6 +457,8 @@ static tilec_status front(TlJob *j, uint32_t source, const char *name)
     else if (j->program) /* after errors too: instances may have more */
         status = lower_kernels(j);
     tilec_status diags = tl_job_diagnosed(j);
+    if (diags) /* they say it all: what would be asked of the caller next has time */
+        j->out->message = "";
     return diags ? diags : status;
 }
 
@@ -469,6 +473,21 @@ static tilec_status check_call(TlJob *j, const char *name)
     return find_stage(j);
 }
 
+/* A list of passes or a folder for dumps that is no good is the caller's fault, not the program's:
+ * it is said as other wrong arguments are. */
+static tilec_status failed_passes(TlJob *j)
+{
+    TlDiags *d = &j->ctx.diags;
+    const TlDiag *last = d->rows.len ? &d->rows.data[d->rows.len - 1] : NULL;
+    if (!last || (last->id != TL_E0803 && last->id != TL_E0804)) {
+        tilec_status status = tl_job_diagnosed(j);
+        return status ? status : tl_job_fail(j, TILEC_INTERNAL, "a pass failed");
+    }
+    d->rows.len--;
+    d->errors--;
+    return tl_job_fail(j, last->id == TL_E0803 ? TILEC_USAGE : TILEC_IO, "%s", last->text);
+}
+
 static tilec_status compile_text(TlJob *j, const char *name, const char *text, size_t size)
 {
     text = tl_strndup(&j->ctx.perm, text, size); /* the front end needs a terminating NUL */
@@ -481,10 +500,8 @@ static tilec_status compile_text(TlJob *j, const char *name, const char *text, s
     tl_trace_end(j->ctx.trace, mark);
     if (status || j->stage == TL_STAGE_AST || j->o->tunings)
         return status;
-    if (!run_passes(j)) {
-        status = tl_job_diagnosed(j);
-        return status ? status : tl_job_fail(j, TILEC_INTERNAL, "a pass failed");
-    }
+    if (!run_passes(j))
+        return failed_passes(j);
     if (!is_of_tir(j))
         return tl_job_emit(j);
     TlSbuf s;

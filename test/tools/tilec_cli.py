@@ -65,6 +65,7 @@ kernel outside(const f32 *p, f32 x[N]) grid(1) {
 }
 """,
     "wrong.tile": "kernel k(f32 x[N]) grid(1) { x[0] = y; }\n",
+    "wrong_and_open.tile": "kernel k(f32 x[N], const int B) grid(1) { x[B] = y; }\n",
     "empty.tile": "\n",
 }
 
@@ -141,6 +142,8 @@ row("checks only", "add.tile", 0)
 row("sub-command said", "compile add.tile", 0)
 row("program is wrong", "wrong.tile", 1, err=r"wrong\.tile:1:37: error.*'y'")
 row("as JSON", "wrong.tile --diagnostics=json", 1, err=r"\{.*\"line\"")
+row("a constant without a value is nothing to add to errors", "wrong_and_open.tile", 1, err=r"\Awrong_and_open\.tile:1:50: error[^\n]*'y'(?!.*no value)")
+row("nor to JSON", "wrong_and_open.tile --diagnostics=json", 1, err=r"\A\{.*\"line\".*\}\n\Z")
 row("unknown target", "add.tile --target sm_1", 2, err=r"'sm_1'.*cpu")
 row("unknown stage", "add.tile --emit=soup", 2, err=r"'soup'.*tir")
 row("IR on stdout", "add.tile --emit=tir", 0, out=r"kernel @add")
@@ -149,6 +152,10 @@ row("stage by the file's ending", "add.tile -o add.tir", 0)
 row("the file is there", "add.tir", 0)
 row("tir to ref", "add.tir --target ref --emit=image -o add.img", 0)
 row("output cannot be written", "add.tile --emit=tir -o no/such/dir/x", 2, err=r"no/such/dir/x.*No such")
+row("folder of dumps cannot be written", "add.tile --dump-dir=no/such/dir", 2, err=r"\Atilec: cannot write 'no/such/dir/\d+-.*No such")
+row("folder of dumps is a file", "run add.tile x=iota[5] y=nan[5] --dump-dir add.tile", 2, err=r"\Atilec: cannot write 'add\.tile/.*Not a directory")
+row("unknown pass to print", "add.tile --print-after=cse,soup -o -", 2, err=r"\Atilec: pass list: print-after: no pass is called 'soup'; there are .*cse")
+row("unknown pass to print, several targets", "add.tile --print-after=soup --target cpu,sm_80 -o add.o", 2, err=r"^tilec: .*'soup'")
 row("kernel unknown", "two.tile --kernel c", 2, err=r"'c'.*a, b")
 row("constant unknown", "two.tile --kernel a --const C=1", 2, err=r"'C'.*B")
 row("constant missing", "two.tile --kernel a", 2, err=r"'B'")
