@@ -74,6 +74,10 @@ def gemv(name, t, transposed, z, m, k, alpha=1, beta=0, act=0, bias=False, **con
     }, want, **types(t), **consts)
 
 
+gemv("whole", "f32", False, 2, 37, 50, alpha=2, beta=1, bias=True, BM=16, BK=64, WHOLE=True)
+gemv("whole", "f16", False, 1, 17, 100, act=1, BM=16, BK=128, WHOLE=True)
+gemv("whole", "i8", False, 2, 9, 33, alpha=3, BM=16, BK=64, WHOLE=True)
+gemv("whole_no_k", "f64", False, 1, 5, 0, beta=2, BM=16, BK=64, WHOLE=True)
 for transposed, odd in ((False, dict(BM=4, BK=16)), (True, dict(BM=32, BK=4))):
     gemv("plain", "f32", transposed, 1, 37, 130)
     gemv("update", "f64", transposed, 2, 9, 33, alpha=2, beta=-1, **odd)
