@@ -57,7 +57,7 @@ static bool has_views(const TlKernelInfo *k)
 
 TlPromise tl_promise_all(const TlKernelInfo *k, TlArena *arena)
 {
-    TlPromise all = {.near = true, .grid = true};
+    TlPromise all = {.near = true, .grid = true, .pairs = k->cluster == 2};
     bool scalars = !has_views(k);
     for (uint32_t i = 0; i < k->params.len; i++) {
         const TlParam *p = &k->params.data[i];
@@ -138,7 +138,8 @@ bool tl_promise_is_well_formed(const char *text)
     Item i;
     const char *at = text;
     while (*at)
-        if (!item(&at, &i) || (!i.unit && !is_word(&i, TL_FORM_NEAR) && !is_word(&i, TL_FORM_GRID)))
+        if (!item(&at, &i) || (!i.unit && !is_word(&i, TL_FORM_NEAR) &&
+                               !is_word(&i, TL_FORM_GRID) && !is_word(&i, TL_FORM_PAIRS)))
             return false;
     return at != text;
 }
@@ -188,6 +189,7 @@ TlPromise tl_promise_read(const TlKernelInfo *k, const char *text, TlArena *aren
     for (const char *at = text; *at && item(&at, &i);) {
         out.near |= !i.unit && is_word(&i, TL_FORM_NEAR);
         out.grid |= !i.unit && is_word(&i, TL_FORM_GRID);
+        out.pairs |= !i.unit && is_word(&i, TL_FORM_PAIRS) && all.pairs;
     }
     for (uint32_t n = 0; n < all.units.len; n++) {
         tile_image_test t = all.units.data[n];
@@ -200,7 +202,8 @@ TlPromise tl_promise_read(const TlKernelInfo *k, const char *text, TlArena *aren
 
 static bool same_promise(const TlPromise *a, const TlPromise *b)
 {
-    return a->near == b->near && a->grid == b->grid && a->units.len == b->units.len &&
+    return a->near == b->near && a->grid == b->grid && a->pairs == b->pairs &&
+           a->units.len == b->units.len &&
            (a->units.len == 0 ||
             memcmp(a->units.data, b->units.data, a->units.len * sizeof *a->units.data) == 0);
 }
@@ -211,7 +214,7 @@ static void write_promise(const TlKernelInfo *k, tl_form_out *out)
         const tile_image_test *t = &k->promise.units.data[i];
         tl_form_put_unit(out, k->params.data[t->param].name, t, t->mask + 1);
     }
-    tl_form_end(out, k->promise.near, k->promise.grid);
+    tl_form_end(out, k->promise.near, k->promise.grid, k->promise.pairs);
 }
 
 const char *tl_form_text(const TlKernelInfo *k, TlArena *arena)

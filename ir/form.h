@@ -10,6 +10,7 @@
  *     near             strides are below TL_LOCAL_STRIDE, of axes with one index below 2^32
  *                      bytes and 2^31 elements, and not negative
  *     grid             the grid is what the kernel's clause says
+ *     pairs            programs run in the clusters of two that the kernel's clause asks for
  *
  * Multiples are powers of two. What "aligned" promises: addresses are multiples of 16 bytes, and so
  * are, in elements, the extent along the axis in which elements lie side by side and the strides of

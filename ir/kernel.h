@@ -48,6 +48,7 @@ typedef TL_VEC(tile_image_test) TlTests;
 typedef struct TlPromise {
     TlTests units; /* POINTER, EXTENT, STRIDE, SCALAR: multiples of mask + 1 */
     bool near, grid;
+    bool pairs; /* programs run in the kernel's clusters, none alone */
 } TlPromise;
 
 typedef struct TlKernelInfo {

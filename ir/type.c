@@ -82,7 +82,8 @@ void tl_ctx_free(TlCtx *ctx)
 static uint64_t type_hash(const TlType *t)
 {
     uint64_t key[7 + TL_MAX_RANK] = {
-        t->kind, t->dtype, t->ptr, t->is_const, t->rank, (uintptr_t)t->layout, (uint64_t)t->slots};
+        t->kind, t->dtype, t->ptr, t->is_const, t->rank, (uintptr_t)t->layout,
+        (uint64_t)t->slots | (uint64_t)t->halved << 32};
     for (int i = 0; i < t->rank && i < TL_MAX_RANK; i++) key[7 + i] = (uint64_t)t->shape[i];
     return tl_hash(key, sizeof key, 1);
 }
@@ -91,7 +92,8 @@ static bool type_equal(const TlType *a, const TlType *b)
 {
     return a->kind == b->kind && a->dtype == b->dtype && a->ptr == b->ptr &&
            a->is_const == b->is_const && a->rank == b->rank && a->slots == b->slots &&
-           a->layout == b->layout && memcmp(a->shape, b->shape, sizeof a->shape) == 0;
+           a->halved == b->halved && a->layout == b->layout &&
+           memcmp(a->shape, b->shape, sizeof a->shape) == 0;
 }
 
 /* The map has one entry per key: a type whose hash is taken goes to the next key. */
@@ -151,6 +153,14 @@ const TlType *tl_type_buf(TlCtx *ctx, TlDtype dtype, int rank, const int32_t *sh
     TlType t = {.kind = TL_BUF, .dtype = dtype, .slots = slots};
     t.layout = tl_layout_intern(ctx, layout);
     return tile(ctx, t, rank, shape);
+}
+
+const TlType *tl_type_halved(TlCtx *ctx, const TlType *buf, int axis)
+{
+    TL_ASSERT(buf->kind == TL_BUF && axis < buf->rank, "halves along axis %d", axis);
+    TlType t = *buf;
+    t.halved = (uint8_t)(axis + 1);
+    return type_intern(ctx, &t);
 }
 
 static const TlType *on_its_way(TlCtx *ctx, TlTypeKind kind, TlDtype dtype, int rank,
@@ -289,6 +299,8 @@ void tl_type_print_numbered(TlSbuf *out, const TlType *t, const TlMap *layouts)
         print_layout(out, t->layout, layouts);
     if (t->kind == TL_BUF)
         tl_sbuf_putf(out, ", %d", (int)t->slots);
+    if (t->halved)
+        tl_sbuf_putf(out, ", half %d", t->halved - 1);
     tl_sbuf_puts(out, ">");
 }
 

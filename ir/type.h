@@ -35,6 +35,9 @@ typedef struct TlType {
     uint8_t rank;
     int32_t shape[TL_MAX_RANK]; /* all but views: extents, outermost first; unused ones are 0 */
     int32_t slots;              /* buffers */
+    /* buffers: 1 + the axis along which two programs, a pair, have half of each tile each, at the
+     * same place; 0: each has all of it */
+    uint8_t halved;
     const TlLayout *layout;     /* tiles at the laid-out level, NULL before; buffers, tokens */
 } TlType;
 
@@ -60,6 +63,9 @@ const TlType *tl_type_view(TlCtx *ctx, TlDtype dtype, bool is_const, int rank);
 /* layout: from OFFSET, in elements; it is interned. See ir/plan/staged.h. */
 const TlType *tl_type_buf(TlCtx *ctx, TlDtype dtype, int rank, const int32_t *shape,
                           const TlLayout *layout, int32_t slots);
+/* The buffer's tiles are a pair's, which have half of them each along the axis; -1: of this program
+ * alone. */
+const TlType *tl_type_halved(TlCtx *ctx, const TlType *buf, int axis);
 const TlType *tl_type_token(TlCtx *ctx, TlDtype dtype, int rank, const int32_t *shape,
                             const TlLayout *layout);
 const TlType *tl_type_tensor(TlCtx *ctx, TlDtype dtype, int rank, const int32_t *shape,
@@ -110,7 +116,7 @@ static inline bool tl_is_scalar(const TlType *t) { return t->kind == TL_TILE && 
 bool tl_same_shape(const TlType *a, const TlType *b);
 /* "f32", "tile<f32, 16, 32>", "ptr<const f32>", "tile<ptr<f32>, 16>", "view<const f32, 2>"; with a
  * layout "tile<f32, 16, "reg(1)(2) lane(4)(8) warp -> 16">"; "buf<f32, 4, "offset(1)(2) -> 4",
- * 3>". */
+ * 3>", of which a pair has halves along axis 1 "..., 3, half 1>". */
 void tl_type_print(TlSbuf *out, const TlType *t);
 /* The same with layouts as "#n", n being the layout's value in the map. */
 void tl_type_print_numbered(TlSbuf *out, const TlType *t, const TlMap *layouts);

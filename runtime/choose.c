@@ -102,7 +102,8 @@ static const tl_row *next_row(const tile_kernel *k, const int32_t *want, const t
 
 /* ---- the tests of forms ---- */
 
-static uint64_t test_value(const tl_bound *b, const tile_image_test *t)
+static uint64_t test_value(const tl_bound *b, const tile_image_kernel *form,
+                           const tile_image_test *t)
 {
     const tile_arg *a = &b->args[t->param];
     uint64_t bytes;
@@ -113,6 +114,8 @@ static uint64_t test_value(const tl_bound *b, const tile_image_test *t)
     case TILE_TEST_SPAN: return tl_view_bytes(a, &bytes) ? bytes : UINT64_MAX;
     case TILE_TEST_SCALAR: return (uint64_t)tl_decode_int((tile_dtype)a->dtype, a->scalar);
     case TILE_TEST_GRID: return !b->own_grid;
+    case TILE_TEST_CLUSTER:
+        return form->cluster > 1 && tl_cluster_of(&b->launch, form) != (int32_t)form->cluster;
     case TILE_TEST_COUNT: break;
     }
     return UINT64_MAX;
@@ -134,17 +137,16 @@ static bool passes(const tl_bound *b, const tl_instance *form)
 {
     const tile_image_test *tests = tl_image_at(form->image, form->kernel->tests);
     for (uint32_t i = 0; i < form->kernel->ntests; i++)
-        if (test_value(b, &tests[i]) & tests[i].mask)
+        if (test_value(b, form->kernel, &tests[i]) & tests[i].mask)
             return false;
     return has_maps(b, form);
 }
 
 /* ---- wishes ---- */
 
-/* Is it a test of a multiple, as opposed to one of a size? */
-static bool is_unit(const tile_image_test *t)
+bool tl_test_is_unit(const tile_image_test *t)
 {
-    return t->kind != TILE_TEST_GRID && t->mask & 1;
+    return t->kind != TILE_TEST_GRID && t->kind != TILE_TEST_CLUSTER && t->mask & 1;
 }
 
 /* Addresses are multiples of an element's size anyway. */
@@ -162,19 +164,22 @@ static void take_wish(tl_bound *b, const tl_instance *first)
 {
     const tile_image_test *tests = tl_image_at(first->image, first->kernel->tests);
     uint32_t ntests = first->kernel->ntests;
-    bool room = ntests <= TL_MAX_WISH, near = true, grid = true;
+    bool room = ntests <= TL_MAX_WISH, near = true, grid = true, pairs = true;
     tl_wish *w = &b->wish;
     w->n = 0;
     for (uint32_t i = 0; i < ntests && room; i++) {
-        uint64_t value = test_value(b, &tests[i]), mask = tests[i].mask;
-        if (is_unit(&tests[i]))
+        uint64_t value = test_value(b, first->kernel, &tests[i]), mask = tests[i].mask;
+        if (tl_test_is_unit(&tests[i]))
             w->level[w->n++] = level_of(b, &tests[i], value);
         else if (value & mask)
-            *(tests[i].kind == TILE_TEST_GRID ? &grid : &near) = false;
+            *(tests[i].kind == TILE_TEST_GRID      ? &grid
+              : tests[i].kind == TILE_TEST_CLUSTER ? &pairs
+                                                   : &near) = false;
     }
     w->near = room && near;
     w->grid = room && grid;
-    bool any = w->near || w->grid;
+    w->pairs = room && pairs && first->kernel->cluster == 2;
+    bool any = w->near || w->grid || w->pairs;
     for (uint32_t i = 0; i < w->n; i++)
         any |= w->level[i] > 0;
     w->n = any ? w->n : 0;

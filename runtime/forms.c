@@ -21,7 +21,7 @@ void tl_forms_close(tl_instance *first)
 
 bool tl_same_wish(const tl_wish *a, const tl_wish *b)
 {
-    return a->n == b->n && a->near == b->near && a->grid == b->grid &&
+    return a->n == b->n && a->near == b->near && a->grid == b->grid && a->pairs == b->pairs &&
            memcmp(a->level, b->level, a->n) == 0;
 }
 
@@ -38,14 +38,14 @@ static void write_wish(const tl_instance *first, const tl_wish *w, tl_form_out *
     const tile_image_test *tests = tl_image_at(first->image, first->kernel->tests);
     uint32_t unit = 0;
     for (uint32_t i = 0; i < first->kernel->ntests && unit < w->n; i++) {
-        if (tests[i].kind == TILE_TEST_GRID || !(tests[i].mask & 1))
+        if (!tl_test_is_unit(&tests[i]))
             continue;
         if (w->level[unit])
             tl_form_put_unit(out, param_of(first, &tests[i]), &tests[i],
                              (uint64_t)1 << w->level[unit]);
         unit++;
     }
-    tl_form_end(out, w->near, w->grid);
+    tl_form_end(out, w->near, w->grid, w->pairs);
 }
 
 /* NULL: out of memory. */
@@ -109,7 +109,7 @@ tile_status tl_forms_make(tile_kernel *k, uint32_t instance, const tl_wish *wish
     for (unsigned i = 0; i < n; i++)
         if (tl_same_wish(&forms->made[i].wish, wish))
             return TILE_OK;
-    bool general = !wish->n && !wish->near && !wish->grid;
+    bool general = !wish->n && !wish->near && !wish->grid && !wish->pairs;
     if (n > TL_WISHED || (n == TL_WISHED && !general))
         return TILE_OK; /* another thread was faster: the launch looks again */
     char *form = text_of(first, wish);

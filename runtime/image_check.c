@@ -277,7 +277,7 @@ static bool check_sites(check *c, const tile_image_kernel *k)
 static bool check_test(const check *c, const tile_image_kernel *k, const tile_image_test *t)
 {
     const tile_image_param *p = at(c, k->params);
-    if (t->kind == TILE_TEST_GRID)
+    if (t->kind == TILE_TEST_GRID || t->kind == TILE_TEST_CLUSTER)
         return true;
     if (t->kind >= TILE_TEST_COUNT || t->param >= k->nparams)
         return false;
@@ -290,6 +290,7 @@ static bool check_test(const check *c, const tile_image_kernel *k, const tile_im
     case TILE_TEST_SCALAR:
         return p->kind == TILE_PARAM_SCALAR && !tl_is_float_dtype((tile_dtype)p->dtype);
     case TILE_TEST_GRID:
+    case TILE_TEST_CLUSTER:
     case TILE_TEST_COUNT: break;
     }
     return false;

@@ -636,10 +636,9 @@ static uint64_t slot_value(const tile_image_slot *s, tl_bound *b)
     return 0;
 }
 
-/* Only whole clusters: those whose programs follow each other in the order of starting, too. */
-static int32_t cluster_of(const tl_launch *l)
+int32_t tl_cluster_of(const tl_launch *l, const tile_image_kernel *k)
 {
-    int32_t n = (int32_t)l->kernel->cluster, axis = (int32_t)l->kernel->cluster_axis;
+    int32_t n = (int32_t)k->cluster, axis = (int32_t)k->cluster_axis;
     bool whole = n > 1 && l->grid[axis] % n == 0 && (axis || l->group % n == 0);
     return whole ? n : 1;
 }
@@ -653,7 +652,7 @@ void tl_bind_slots(tl_bound *b)
     l->image = b->form->image;
     l->kernel = k;
     l->nslots = k->nslots;
-    l->cluster = cluster_of(l);
+    l->cluster = tl_cluster_of(l, k);
     l->dies = 0;
     l->blocks_slot = -1;
     b->nmaps = 0;

@@ -73,7 +73,7 @@ typedef struct tl_instance {
 enum { TL_MAX_WISH = 61 };
 typedef struct tl_wish {
     uint8_t n;
-    bool near, grid; /* as in ir/form.h */
+    bool near, grid, pairs; /* as in ir/form.h */
     uint8_t level[TL_MAX_WISH];
 } tl_wish;
 
@@ -237,6 +237,9 @@ tl_bind_result tl_bind(const tile_device *device, const tl_instance *instance,
                        const int64_t *grid, size_t naxes, tl_bound *out);
 /* The rest of launch: what the form asks for. */
 void tl_bind_slots(tl_bound *bound);
+/* How many programs of a launch of the row run as a cluster: where there are only whole ones, whose
+ * programs follow each other in the order of starting, too; else 1. */
+int32_t tl_cluster_of(const tl_launch *launch, const tile_image_kernel *kernel);
 
 /* Only the first steps of it: arguments are taken and names have their values. False: one is
  * wrong. */
@@ -252,6 +255,8 @@ bool tl_views_overlap(const tile_arg *x, const tile_arg *y);
 /* forms.c. A first form gets its list; the module's lock is held, or nobody knows the form yet. */
 tile_status tl_forms_open(tl_instance *first);
 void tl_forms_close(tl_instance *first);
+/* Is it a test of a multiple, as opposed to one of a size, or of how programs are launched? */
+bool tl_test_is_unit(const tile_image_test *t);
 bool tl_same_wish(const tl_wish *a, const tl_wish *b);
 /* Makes, if it is not there, what the wish asks for, by the kernel's maker; the module's lock is
  * held. */

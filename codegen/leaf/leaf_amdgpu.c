@@ -514,6 +514,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_MBAR_ARRIVE_AT:
     case TL_LEAF_FAMILY_BULK:
     case TL_LEAF_FAMILY_BULK_ALL:
+    case TL_LEAF_FAMILY_BULK_PAIR:
     case TL_LEAF_FAMILY_BULK_STORE:
     case TL_LEAF_FAMILY_BULK_COMMIT:
     case TL_LEAF_FAMILY_BULK_WAIT:

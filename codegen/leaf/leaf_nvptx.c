@@ -309,6 +309,29 @@ static const char *own_memory(const TlLeafCall *call)
     return *tl_target_find(l->gpu ? l->gpu : l->cpu, &emulate)->ptx ? "cta" : "cluster";
 }
 
+/* As copy_bulk; the barrier is that of the pair's first program: addresses of the cluster have the
+ * program's rank from bit 24 on. */
+static void copy_bulk_pair(TlLeafCall *call)
+{
+    enum { FIXED = 5 };
+    unsigned rank = tl_leaf_info(call->leaf)->size;
+    TlLeafAsm a = tl_leaf_asm_begin(call);
+    tl_leaf_asm_operand(&a, call->args[1]);
+    LLVMValueRef to = shared_address(call, call->args[3]),
+                 barrier = shared_address(call, call->args[4]);
+    tl_leaf_asm_operand(&a, to);
+    tl_leaf_asm_operand(&a, call->args[2]);
+    tl_leaf_asm_operand(&a, barrier);
+    TEXT(&a,
+         "{ .reg .b32 first; and.b32 first, $3, 0xfeffffff; "
+         "@$0 cp.async.bulk.tensor.%ud.cta_group::2.shared::cluster.global.tile"
+         ".mbarrier::complete_tx::bytes [$1], [$2, ",
+         rank);
+    put_operands(&a, FIXED, rank);
+    TEXT(&a, "], [first]; }");
+    tl_leaf_asm_end(&a, call->void_, TL_LEAF_CONVERGENT);
+}
+
 /* site, pred, map, offset, barrier, programs if it is for several, coordinates */
 static void copy_bulk(TlLeafCall *call, bool all)
 {
@@ -756,6 +779,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_MBAR_ARRIVE_AT: instruct(call, "1s23", MBAR_ARRIVE_AT); return NULL;
     case TL_LEAF_FAMILY_BULK: copy_bulk(call, false); return NULL;
     case TL_LEAF_FAMILY_BULK_ALL: copy_bulk(call, true); return NULL;
+    case TL_LEAF_FAMILY_BULK_PAIR: copy_bulk_pair(call); return NULL;
     case TL_LEAF_FAMILY_BULK_STORE: store_bulk(call); return NULL;
     case TL_LEAF_FAMILY_BULK_COMMIT: instruct(call, "", "cp.async.bulk.commit_group;"); return NULL;
     case TL_LEAF_FAMILY_BULK_WAIT: wait_bulk(call); return NULL;

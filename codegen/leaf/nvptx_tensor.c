@@ -1,10 +1,11 @@
-/* Tensor memory and the products that add to it (tcgen05) in PTX, by one block (cta_group::1). A
- * load and the wait for it are one asm, as are a store and its. */
+/* Tensor memory and the products that add to it (tcgen05) in PTX, by one block (cta_group::1) or a
+ * pair (cta_group::2). A load and the wait for it are one asm, as are a store and its. */
 #include "codegen/leaf/leaf_expand.h"
-#include "ir/plan/mma.h"
+#include "ir/plan/async_dot.h"
 
 /* Operands of the leaves. */
-enum { OFFSET = 1, COLUMNS, ADDRESS = 1, FIRST_WORD = 2, AFTER = 1 };
+enum { OFFSET = 1, COLUMNS, PROGRAMS, ADDRESS = 1, FIRST_WORD = 2, AFTER = 1 };
+enum { OF_COMMIT = 2 };
 enum { INSTRUCTION = 1, TYPES, RING, UPPER_A, AT_A, UPPER_B, AT_B, SUMS, ADD };
 /* Of products with scales, behind the types. */
 enum { SC_UPPER_A = 3, SC_UPPER_B = 5, SC_SUMS = 7, SC_ADD, SC_A, SC_B };
@@ -24,11 +25,12 @@ static void end(TlLeafAsm *a)
 static void allocate(TlLeafCall *call)
 {
     TlLeafAsm a = tl_leaf_asm_begin(call);
-    unsigned to = tl_leaf_asm_operand(&a, shared_address(call, call->args[OFFSET]));
+    unsigned to = tl_leaf_asm_operand(&a, shared_address(call, call->args[OFFSET])),
+             programs = tl_leaf_constant(call, PROGRAMS);
     tl_sbuf_putf(&a.text,
-                 "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [$%u], %u; "
-                 "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;",
-                 to, tl_leaf_constant(call, COLUMNS));
+                 "tcgen05.alloc.cta_group::%u.sync.aligned.shared::cta.b32 [$%u], %u; "
+                 "tcgen05.relinquish_alloc_permit.cta_group::%u.sync.aligned;",
+                 programs, to, tl_leaf_constant(call, COLUMNS), programs);
     end(&a);
 }
 
@@ -36,8 +38,8 @@ static void give_back(TlLeafCall *call)
 {
     TlLeafAsm a = tl_leaf_asm_begin(call);
     unsigned at = tl_leaf_asm_operand(&a, call->args[ADDRESS]);
-    tl_sbuf_putf(&a.text, "tcgen05.dealloc.cta_group::1.sync.aligned.b32 $%u, %u;", at,
-                 tl_leaf_constant(call, COLUMNS));
+    tl_sbuf_putf(&a.text, "tcgen05.dealloc.cta_group::%u.sync.aligned.b32 $%u, %u;",
+                 tl_leaf_constant(call, PROGRAMS), at, tl_leaf_constant(call, COLUMNS));
     end(&a);
 }
 
@@ -63,7 +65,8 @@ static void multiply(TlLeafCall *call)
     tl_leaf_asm_operand(&a, y);
     tl_leaf_asm_operand(&a, call->args[INSTRUCTION]);
     tl_leaf_asm_operand(&a, call->args[ADD]);
-    tl_sbuf_putf(&a.text, "tcgen05.mma.cta_group::1.kind::%s [$0], %s, $2, $3, $4;", kind_of(call),
+    tl_sbuf_putf(&a.text, "tcgen05.mma.cta_group::%d.kind::%s [$0], %s, $2, $3, $4;",
+                 tl_tensor_is_pair(tl_leaf_constant(call, INSTRUCTION)) ? 2 : 1, kind_of(call),
                  there ? "[$1]" : "$1");
     end(&a);
 }
@@ -106,8 +109,13 @@ static void commit(TlLeafCall *call)
 {
     TlLeafAsm a = tl_leaf_asm_begin(call);
     tl_leaf_asm_operand(&a, shared_address(call, call->args[OFFSET]));
-    tl_sbuf_puts(&a.text, "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 "
-                          "[$0];");
+    if (tl_leaf_constant(call, OF_COMMIT) == 1)
+        tl_sbuf_puts(&a.text, "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster"
+                              ".b64 [$0];");
+    else
+        tl_sbuf_puts(&a.text, "{ .reg .b16 both; mov.b16 both, 3; "
+                              "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster"
+                              ".multicast::cluster.b64 [$0], both; }");
     end(&a);
 }
 

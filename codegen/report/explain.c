@@ -16,6 +16,7 @@
 #include "passes/analysis/cluster.h"
 #include "passes/analysis/facts.h"
 #include "passes/analysis/kept_offsets.h"
+#include "passes/analysis/pair.h"
 #include "passes/analysis/producer.h"
 #include "passes/analysis/registers.h"
 #include "passes/analysis/variants.h"
@@ -129,6 +130,7 @@ static const char *test_subject(const TlExplain *e, const tile_image_test *t)
     case TILE_TEST_STRIDE: return stride_text(e, p, t->axis);
     case TILE_TEST_SCALAR: return p->name;
     case TILE_TEST_GRID:
+    case TILE_TEST_CLUSTER:
     case TILE_TEST_SPAN:
     case TILE_TEST_COUNT: break;
     }
@@ -176,6 +178,8 @@ static const char *condition_of(const TlExplain *e)
             first &= tests.data[k].mask != tests.data[i].mask;
         if (tests.data[i].kind == TILE_TEST_GRID)
             tl_sbuf_putf(&s, "%sthe grid: the kernel's own", s.len ? "\n" : "");
+        else if (tests.data[i].kind == TILE_TEST_CLUSTER)
+            tl_sbuf_putf(&s, "%sthe grid: of whole clusters", s.len ? "\n" : "");
         else if (first)
             put_tests(e, &tests, i, &s);
     }
@@ -188,9 +192,10 @@ static const char *why_alone(const TlExplain *e)
     for (const TlOp *op = e->fn->body->first; op; op = tl_walk_next(op, NULL)) {
         if (!tl_is_bulk_copy(op))
             continue;
-        if (tl_attr(op, TL_ATTR_CLUSTER))
+        if (tl_attr(op, TL_ATTR_CLUSTER) || tl_attr_flag(op, TL_ATTR_PAIR))
             return "a block has more than 200 KiB of shared memory";
         TlShareFault fault = tl_share_fault(e->fn, e->scratch, op, tl_op_place(op).buf->type);
+        TL_ASSERT(fault, "'%s' could share what it does not", e->fn->name);
         return tl_format(e->out, "each program brings its own: %s", tl_share_fault_text(fault));
     }
     return "there are no bulk copies";
@@ -516,6 +521,20 @@ static void say_fault(TlSbuf *s, TlProducerFault fault)
     tl_sbuf_putf(s, "; no warp of its own begins them: %s", tl_producer_fault_text(fault));
 }
 
+static bool is_of_pair(const TlOp *op)
+{
+    return op->opcode == TL_OP_DOT_ASYNC && tl_attr_flag(op, TL_ATTR_PAIR);
+}
+
+static void say_pair(TlSbuf *s, const TlOp *loop)
+{
+    if (holds(loop, is_of_pair))
+        tl_sbuf_puts(s, "; products are those of a pair of programs, each with half of B");
+    if (tl_remark_of(loop, TL_REMARK_NO_PAIR))
+        tl_sbuf_putf(s, "; no products of pairs: %s",
+                     tl_pair_fault_text((TlPairFault)tl_remark_of(loop, TL_REMARK_NO_PAIR)));
+}
+
 /* How many iterations ahead of its use something is put or copied, and the number of slots. */
 static void say_fetches(TlSbuf *s, const TlOp *loop)
 {
@@ -547,6 +566,7 @@ static void say_fetches(TlSbuf *s, const TlOp *loop)
         tl_sbuf_puts(s, "; loads into registers a trip ahead");
     if (tl_remark_of(loop, TL_REMARK_ONE_FLOW))
         say_fault(s, (TlProducerFault)tl_remark_of(loop, TL_REMARK_ONE_FLOW));
+    say_pair(s, loop);
 }
 
 static bool is_load(const TlOp *op)

@@ -140,7 +140,7 @@ static void explain_boxes(const TlExplain *e, const TlOp *op, tilec_report_acces
     bool known = tl_bulk_plan(e->scratch, op, tl_op_place(op).buf->type, &b);
     TL_ASSERT(known, "a bulk copy that no box makes");
     a->width = (uint32_t)b.span;
-    a->bytes /= parts;
+    a->bytes /= tl_op_place(op).buf->type->halved ? 2 : parts;
     a->requests = b.boxes.len / parts;
     a->sectors = a->least = (uint32_t)(b.rows * b.span) / SECTOR;
     a->narrow = "";

@@ -398,13 +398,13 @@ static void explain_dot(const TlExplain *e, const TlOp *op, tilec_report_exchang
 }
 
 /* What an instruction reads of shared memory: 32 bytes of k of its rows of A, unless that is in
- * registers, and of each column of B; a warp's share, in 128 bytes. */
+ * registers, and of each column of B that this program has; a warp's share, in 128 bytes. */
 static uint32_t async_wavefronts(const TlAsyncDot *d, const TlAsyncPlan *p, uint32_t instructions)
 {
     enum { WAVEFRONT = 128 };
     const TlTensorMma *tensor = tl_tensor_mma_of(p->mma);
     int32_t all = tensor ? tensor->rows : TL_GROUP_ROWS,
-            rows = (d->side[TL_MMA_A].buf ? all : 0) + p->n;
+            rows = (d->side[TL_MMA_A].buf ? all : 0) + (p->pair ? p->n / 2 : p->n);
     return instructions * (uint32_t)rows * TL_GROUP_STEP / (TL_GROUP_WARPS * WAVEFRONT);
 }
 
@@ -444,9 +444,11 @@ static void explain_dot_async(const TlExplain *e, const TlOp *op, tilec_report_e
     int32_t scales = tl_tensor_dot_scales(&d);
     const TlTensorMma *tensor = tl_tensor_mma_of(mma);
     if (tensor)
-        x->way = tl_format(e->out, "%u tcgen05.mma m%dn%dk%d by one thread, sums in %d columns of "
-                           "tensor memory%s%s%s", x->instructions, (int)tensor->rows, (int)p->n,
-                           (int)mma->k * elements_of(mma), (int)tl_tensor_columns(d.acc->type),
+        x->way = tl_format(e->out, "%u tcgen05.mma m%dn%dk%d by one thread%s, sums in %d columns "
+                           "of tensor memory%s%s%s", x->instructions,
+                           (int)tensor->rows << (int)p->pair, (int)p->n,
+                           (int)mma->k * elements_of(mma), p->pair ? " of a pair" : "",
+                           (int)tl_tensor_columns(d.acc->type),
                            scales ? tl_format(e->scratch, ", scales in %d", (int)scales) : "",
                            place_of_a(e, op, &d), why_other_operands(e, op));
     else
@@ -540,7 +542,12 @@ _Static_assert(sizeof BULK_WORDS / sizeof *BULK_WORDS == TL_BULK_COUNT,
 static void explain_programs(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
 {
     unsigned n = (unsigned)tl_attr_int(op, TL_ATTR_CLUSTER, 1);
-    if (n > 1)
+    if (tl_attr_flag(op, TL_ATTR_PAIR))
+        x->way = tl_format(e->out, "%s; %s, which the barrier of the first program counts", x->way,
+                           tl_op_place(op).buf->type->halved
+                               ? "this program's half of what a pair multiplies by"
+                               : "this program's rows of a pair's product");
+    else if (n > 1)
         x->way = tl_format(e->out,
                            "%s; each of the %u programs of a cluster begins 1/%u of them, for all",
                            x->way, n, n);

@@ -178,6 +178,8 @@ void tl_simt_fence(TlSimt *g);
 /* simt_tensor.c: products by one thread, into tensor memory */
 void tl_simt_tensor(TlSimt *g, const TlOp *op);
 void tl_simt_tensor_end(TlSimt *g, const TlOp *op);
+bool tl_simt_tensor_is_pair(const TlSimt *g); /* are products those of pairs? */
+LLVMValueRef tl_simt_is_first_of_pair(TlSimt *g);
 void tl_simt_tensor_ready(TlSimt *g, TlOp *op);
 void tl_simt_tensor_dot(TlSimt *g, TlOp *op);
 void tl_simt_tensor_await(TlSimt *g, TlOp *op);

@@ -5,7 +5,9 @@
  * box is a panel, or as much of it as 256 rows.
  *
  * What all programs of a cluster read, each of them brings a part of to all. The code is that of
- * any cluster: of as many as the copy says, or of this program alone, which begins all parts. */
+ * any cluster: of as many as the copy says, or of this program alone, which begins all parts. What
+ * a pair of programs multiplies together, each brings to its own memory, and the barrier of the
+ * first counts it. */
 #include "codegen/simt/simt.h"
 #include "ir/plan/bulk.h"
 #include "ir/plan/staged.h"
@@ -67,6 +69,16 @@ static bool is_next_to(const TlOp *op, TlOpcode opcode)
     return op && op->opcode == opcode;
 }
 
+/* Does the cluster meet behind what is made here? */
+static bool is_before_meeting(const TlOp *op)
+{
+    do
+        op = op->next;
+    while (op && op->opcode == TL_OP_ALLOC);
+    return op && (op->opcode == TL_OP_MEET ||
+                  (op->opcode == TL_OP_TENSOR && tl_attr_flag(op, TL_ATTR_PAIR)));
+}
+
 /* Barriers next to each other are made together. What was in their bytes, synchronize knows. */
 void tl_simt_mbar(TlSimt *g, TlOp *op)
 {
@@ -78,7 +90,7 @@ void tl_simt_mbar(TlSimt *g, TlOp *op)
         LLVMValueRef args[] = {is_first_thread(g), offset_of_slot(g, buf, i), arrivals};
         tl_simt_leaf(g, TL_LEAF_MBAR_INIT, 3, args);
     }
-    if (!is_next_to(op->next, TL_OP_MBAR) && !is_next_to(op->next, TL_OP_MEET))
+    if (!is_next_to(op->next, TL_OP_MBAR) && !is_before_meeting(op))
         tl_simt_barrier(g);
 }
 
@@ -100,7 +112,8 @@ static LLVMValueRef always(TlSimt *g)
 
 static void expect(TlSimt *g, const TlOp *op)
 {
-    LLVMValueRef args[] = {always(g), offset_of(g, tl_in(op, 0), tl_in(op, 1)),
+    LLVMValueRef args[] = {tl_attr_flag(op, TL_ATTR_PAIR) ? tl_simt_is_first_of_pair(g) : always(g),
+                           offset_of(g, tl_in(op, 0), tl_in(op, 1)),
                            tl_simt_i32(g, (uint32_t)tl_attr_int(op, TL_ATTR_BYTES, 0))};
     tl_simt_leaf(g, TL_LEAF_MBAR_EXPECT, 3, args);
 }
@@ -109,6 +122,8 @@ static void expect(TlSimt *g, const TlOp *op)
 void tl_simt_arrive(TlSimt *g, TlOp *op)
 {
     if (tl_attr_flag(op, TL_ATTR_PRODUCTS)) {
+        TL_ASSERT(tl_attr_flag(op, TL_ATTR_PAIR) == tl_simt_tensor_is_pair(g),
+                  "'%s': products arrive for another number of programs", g->fn->name);
         tl_simt_tensor_arrive(g, offset_of(g, tl_in(op, 0), tl_in(op, 1)));
         return;
     }
@@ -181,6 +196,13 @@ static LLVMValueRef coordinate(TlSimt *g, const TlPlace *p, uint32_t axis, int32
     return LLVMBuildSelect(g->b, is_empty(g, p), tl_simt_i32(g, FAR), at, "");
 }
 
+/* Where this program's half of the tile begins. */
+static LLVMValueRef start_of_half(TlSimt *g, const TlBulk *bulk)
+{
+    LLVMValueRef rank = tl_simt_leaf(g, TL_LEAF_CLUSTER_RANK, 0, NULL);
+    return LLVMBuildMul(g->b, rank, tl_simt_i32(g, (uint32_t)bulk->half), "");
+}
+
 /* Of a box: as many as the view has axes. */
 static void put_coordinates(TlSimt *g, const TlPlace *p, const TlBulk *bulk, const TlBulkBox *box,
                             uint32_t still, LLVMValueRef *out)
@@ -189,6 +211,8 @@ static void put_coordinates(TlSimt *g, const TlPlace *p, const TlBulk *bulk, con
         uint32_t axis = bulk->axes[k];
         int32_t more = axis == bulk->row ? box->column : axis == bulk->other ? box->row : 0;
         out[k] = coordinate(g, p, axis, more, still);
+        if (axis + 1 == bulk->halved)
+            out[k] = LLVMBuildAdd(g->b, out[k], start_of_half(g, bulk), "");
     }
 }
 
@@ -202,7 +226,8 @@ static void copy(TlSimt *g, const TlOp *op)
                  bar = offset_of(g, p.bar, p.bar_slot);
     uint32_t programs = (uint32_t)tl_attr_int(op, TL_ATTR_CLUSTER, 1);
     uint32_t still = still_axis(op, &p);
-    bool all = programs > 1;
+    bool all = programs > 1, pair = tl_attr_flag(op, TL_ATTR_PAIR);
+    tl_leaf leaf = pair ? TL_LEAF_BULK_PAIR_1 : all ? TL_LEAF_BULK_ALL_1 : TL_LEAF_BULK_1;
     g->param = (int)p.base->index;
     for (uint32_t i = 0; i < bulk.boxes.len; i++) {
         const TlBulkBox *box = &bulk.boxes.data[i];
@@ -213,8 +238,7 @@ static void copy(TlSimt *g, const TlOp *op)
         if (all)
             args[n++] = all_programs(g);
         put_coordinates(g, &p, &bulk, box, still, args + n);
-        tl_simt_leaf(g, (tl_leaf)((all ? TL_LEAF_BULK_ALL_1 : TL_LEAF_BULK_1) + bulk.rank - 1),
-                     n + (unsigned)bulk.rank, args);
+        tl_simt_leaf(g, (tl_leaf)((int)leaf + bulk.rank - 1), n + (unsigned)bulk.rank, args);
     }
 }
 

@@ -781,13 +781,20 @@ static bool has_two_flows(const TlFn *fn)
     return op && op->opcode == TL_OP_ROLES;
 }
 
-/* Programs that a copy is for; 0: all are each program's own. */
+static bool is_of_pair(const TlOp *op)
+{
+    return op->opcode == TL_OP_TENSOR && tl_attr_flag(op, TL_ATTR_PAIR);
+}
+
+/* Programs that a copy, or a product, is for; 0: all are each program's own. */
 static uint32_t cluster_of(const TlFn *fn)
 {
     uint32_t n = 0;
     for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
         if (op->opcode == TL_OP_COPY && tl_attr(op, TL_ATTR_CLUSTER))
             n = (uint32_t)tl_attr_int(op, TL_ATTR_CLUSTER, 0);
+        else if (is_of_pair(op))
+            n = 2;
     TL_ASSERT(!n || (fn->info && fn->info->cluster == (int32_t)n),
               "'%s' copies for %u programs, but has no such cluster", fn->name, n);
     return n;
@@ -835,7 +842,9 @@ bool tl_simt_lower(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena, c
     tl_gen_debug_end(&g.gen);
     code->slots = g.slots;
     code->shared_bytes = shared_bytes(&g);
-    if (code->shared_bytes > TL_CLUSTER_SHARED)
+    if (code->shared_bytes > TL_CLUSTER_SHARED && !tl_simt_tensor_is_pair(&g))
         code->cluster = 0;
+    if (tl_simt_tensor_is_pair(&g))
+        code->flags |= TILE_KERNEL_PAIRS;
     return !g.failed;
 }

@@ -20,6 +20,11 @@
  *                   that must be done, and take what their lanes have of the tile
  *     tensor_end    warp 0 gives the columns back
  *
+ * With `pair`, products are those of two programs, the first of which begins them: its threads do
+ * what is said of that thread above, commits arrive at the barriers of both, and where threads of
+ * one program have to be through with sums, those of both have: one of each arrives at a barrier of
+ * the first, whose warp 0 waits for it. Both programs do all this equally often.
+ *
  * A value of type tensor is one i1: is something there? Where it is is known: the READY that it
  * comes from says so. How many groups there were, each thread counts; waits are by the parity of
  * the barrier's phase, so that a thread must have waited for group n - TL_TENSOR_BARS before group
@@ -31,13 +36,27 @@
 
 enum { UNIT = 16, BAR_BYTES = 8, MOST_AT_ONCE = 64, WARP_LANES = 32, LANE_SHIFT = 16 };
 enum { BEFORE = 0, AFTER = 1 };
+enum { PAIR_BAR = TL_TENSOR_SLOTS }; /* where both programs of a pair arrive: the first one's */
 
 struct TlSimtTensor {
     const TlOp *op;
     uint32_t bars;        /* offset of the first */
     LLVMValueRef address; /* of the columns */
     LLVMValueRef commits; /* where the number of groups is */
+    bool pair;
+    LLVMValueRef meetings; /* and that of meetings of a pair */
 };
+
+bool tl_simt_tensor_is_pair(const TlSimt *g)
+{
+    return g->tensor && g->tensor->pair;
+}
+
+LLVMValueRef tl_simt_is_first_of_pair(TlSimt *g)
+{
+    LLVMValueRef rank = tl_simt_leaf(g, TL_LEAF_CLUSTER_RANK, 0, NULL);
+    return LLVMBuildICmp(g->b, LLVMIntEQ, rank, tl_simt_i32(g, 0), "");
+}
 
 static void fence(TlSimt *g, uint32_t when)
 {
@@ -55,15 +74,23 @@ static void meet(TlSimt *g)
 
 /* ---- the program's columns ---- */
 
-/* A branch of warp 0, at whose end the builder then stands; *out_join: behind it. */
-static void begin_first_warp(TlSimt *g, LLVMBasicBlockRef *out_join)
+/* A branch of warp 0, at whose end the builder then stands; *out_join: behind it. leads: of a pair
+ * that of the first program only. */
+static void begin_warp(TlSimt *g, bool leads, LLVMBasicBlockRef *out_join)
 {
     LLVMBasicBlockRef first = tl_gen_block(&g->gen, "first");
     *out_join = tl_gen_block(&g->gen, "join");
     LLVMValueRef is_first =
         LLVMBuildICmp(g->b, LLVMIntEQ, tl_simt_uniform_warp(g), tl_simt_i32(g, 0), "");
+    if (leads && g->tensor->pair)
+        is_first = LLVMBuildAnd(g->b, is_first, tl_simt_is_first_of_pair(g), "");
     LLVMBuildCondBr(g->b, is_first, first, *out_join);
     LLVMPositionBuilderAtEnd(g->b, first);
+}
+
+static void begin_first_warp(TlSimt *g, LLVMBasicBlockRef *out_join)
+{
+    begin_warp(g, false, out_join);
 }
 
 static void end_first_warp(TlSimt *g, LLVMBasicBlockRef join)
@@ -80,6 +107,11 @@ static LLVMValueRef bar_at(TlSimt *g, uint32_t i)
 static LLVMValueRef is_first_thread(TlSimt *g)
 {
     return LLVMBuildICmp(g->b, LLVMIntEQ, g->thread.tid, tl_simt_i32(g, 0), "");
+}
+
+static LLVMValueRef programs_of(TlSimt *g)
+{
+    return tl_simt_i32(g, g->tensor->pair ? 2 : 1);
 }
 
 static LLVMValueRef columns_of(TlSimt *g)
@@ -104,16 +136,31 @@ void tl_simt_tensor(TlSimt *g, const TlOp *op)
     int64_t at = tl_attr_int(op, TL_ATTR_SHARED, -1);
     TL_ASSERT(at >= 0, "'%s' has barriers without a place", g->fn->name);
     g->tensor = TL_NEW(g->arena, struct TlSimtTensor);
-    *g->tensor = (struct TlSimtTensor){op, (uint32_t)at, NULL, new_counter(g)};
+    *g->tensor = (struct TlSimtTensor){.op = op,
+                                       .bars = (uint32_t)at,
+                                       .commits = new_counter(g),
+                                       .pair = tl_attr_flag(op, TL_ATTR_PAIR)};
+    if (g->tensor->pair) {
+        LLVMValueRef args[] = {is_first_thread(g), bar_at(g, PAIR_BAR), tl_simt_i32(g, 2)};
+        g->tensor->meetings = new_counter(g);
+        tl_simt_leaf(g, TL_LEAF_MBAR_INIT, 3, args);
+    }
     for (uint32_t i = 0; i < TL_TENSOR_BARS; i++) {
         LLVMValueRef args[] = {is_first_thread(g), bar_at(g, i), tl_simt_i32(g, 1)};
         tl_simt_leaf(g, TL_LEAF_MBAR_INIT, 3, args);
     }
-    LLVMValueRef address = bar_at(g, TL_TENSOR_BARS), args[] = {address, columns_of(g)};
+    LLVMValueRef address = bar_at(g, TL_TENSOR_BARS),
+                 args[] = {address, columns_of(g), programs_of(g)};
     begin_first_warp(g, &join);
-    tl_simt_leaf(g, TL_LEAF_TENSOR_ALLOC, 2, args);
+    tl_simt_leaf(g, TL_LEAF_TENSOR_ALLOC, 3, args);
     end_first_warp(g, join);
-    meet(g);
+    if (g->tensor->pair) { /* commits arrive at the other's barriers */
+        fence(g, BEFORE);
+        tl_simt_leaf(g, TL_LEAF_MEET, 0, NULL);
+        fence(g, AFTER);
+    } else {
+        meet(g);
+    }
     g->tensor->address = tl_simt_leaf(g, TL_LEAF_LDS_32, 1, &address);
 }
 
@@ -122,11 +169,13 @@ void tl_simt_tensor_end(TlSimt *g, const TlOp *op)
     LLVMBasicBlockRef join;
     TL_ASSERT(tl_in(op, 0)->def == g->tensor->op, "'%s' ends another's columns", g->fn->name);
     meet(g);
-    LLVMValueRef args[] = {g->tensor->address, columns_of(g)};
+    LLVMValueRef args[] = {g->tensor->address, columns_of(g), programs_of(g)};
     begin_first_warp(g, &join);
     fence(g, AFTER);
-    tl_simt_leaf(g, TL_LEAF_TENSOR_FREE, 2, args);
+    tl_simt_leaf(g, TL_LEAF_TENSOR_FREE, 3, args);
     end_first_warp(g, join);
+    if (g->tensor->pair) /* the other program may arrive until the cluster meets */
+        return;
     for (uint32_t i = 0; i < TL_TENSOR_BARS; i++) {
         LLVMValueRef bar[] = {is_first_thread(g), bar_at(g, i)};
         tl_simt_leaf(g, TL_LEAF_MBAR_END, 2, bar);
@@ -310,6 +359,27 @@ static bool have_met(const TlOp *op)
     return true;
 }
 
+/* Threads of each program have met. Behind this, what those of both did with tensor memory is over
+ * for who begins products. */
+static void meet_pair(TlSimt *g)
+{
+    LLVMBasicBlockRef join, behind = tl_gen_block(&g->gen, "arrived");
+    LLVMValueRef zero = tl_simt_i32(g, 0), one = tl_simt_i32(g, 1), bar = bar_at(g, PAIR_BAR);
+    LLVMValueRef n = LLVMBuildLoad2(g->b, g->i32, g->tensor->meetings, "");
+    begin_first_warp(g, &join);
+    LLVMValueRef arrive[] = {tl_simt_leaf(g, TL_LEAF_ELECT, 0, NULL), bar, zero};
+    tl_simt_leaf(g, TL_LEAF_MBAR_ARRIVE_AT, 3, arrive);
+    LLVMBasicBlockRef wait = tl_gen_block(&g->gen, "both");
+    LLVMBuildCondBr(g->b, tl_simt_is_first_of_pair(g), wait, behind);
+    LLVMPositionBuilderAtEnd(g->b, wait);
+    LLVMValueRef args[] = {bar, LLVMBuildAnd(g->b, n, one, "")};
+    tl_simt_leaf(g, TL_LEAF_MBAR_WAIT, 2, args);
+    LLVMBuildBr(g->b, behind);
+    LLVMPositionBuilderAtEnd(g->b, behind);
+    end_first_warp(g, join);
+    LLVMBuildStore(g->b, LLVMBuildAdd(g->b, n, one, ""), g->tensor->meetings);
+}
+
 void tl_simt_tensor_ready(TlSimt *g, TlOp *op)
 {
     LLVMValueRef *x = tl_simt_regs(g, tl_in(op, 0));
@@ -323,6 +393,8 @@ void tl_simt_tensor_ready(TlSimt *g, TlOp *op)
     }
     if (of_a ? !meets_later(op) : !zeros || !met) {
         meet(g);
+        if (g->tensor->pair)
+            meet_pair(g);
         fence(g, AFTER);
     }
     set_filled(g, op->out[0], LLVMConstInt(g->i1, !zeros, 0));
@@ -384,27 +456,33 @@ static const TlOp *await_of(const TlOp *product)
     return next && next->opcode == TL_OP_AWAIT ? next : NULL;
 }
 
-/* By a thread of warp 0, always the same. */
+/* By a thread of warp 0, always the same; of a pair, the first program's. */
 static LLVMBasicBlockRef begin_thread(TlSimt *g, const char *name)
 {
     LLVMBasicBlockRef join, some = tl_gen_block(&g->gen, name);
-    begin_first_warp(g, &join);
+    begin_warp(g, true, &join);
     LLVMBuildCondBr(g->b, tl_simt_leaf(g, TL_LEAF_ELECT, 0, NULL), some, join);
     LLVMPositionBuilderAtEnd(g->b, some);
     return join;
 }
 
+static void commit(TlSimt *g, LLVMValueRef bar)
+{
+    LLVMValueRef args[] = {bar, programs_of(g)};
+    tl_simt_leaf(g, TL_LEAF_TENSOR_COMMIT, 2, args);
+}
+
 void tl_simt_tensor_arrive(TlSimt *g, LLVMValueRef bar)
 {
     LLVMBasicBlockRef join = begin_thread(g, "commit");
-    tl_simt_leaf(g, TL_LEAF_TENSOR_COMMIT, 1, &bar);
+    commit(g, bar);
     end_first_warp(g, join);
 }
 
 void tl_simt_tensor_wait(TlSimt *g, LLVMValueRef *args)
 {
     LLVMBasicBlockRef join;
-    begin_first_warp(g, &join);
+    begin_warp(g, true, &join);
     tl_simt_leaf(g, TL_LEAF_MBAR_WAIT, 2, args);
     end_first_warp(g, join);
 }
@@ -520,7 +598,7 @@ static void begin_product(TlSimt *g, const Product *p, LLVMValueRef bar)
             multiply(g, p, &p->plan->strips.data[i], k);
     }
     if (bar)
-        tl_simt_leaf(g, TL_LEAF_TENSOR_COMMIT, 1, &bar);
+        commit(g, bar);
 }
 
 /* Where what a READY puts there begins. */

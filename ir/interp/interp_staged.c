@@ -241,6 +241,13 @@ TL_EVAL(EXPECT)
     arrive_with(in, op, x, 1, tl_attr_int(op, TL_ATTR_BYTES, 0));
 }
 
+/* As often as the barrier of a pair counts what the copy brings: here a program does for both, and
+ * brings all that it has of its own, but both halves. */
+static uint32_t of_pair(const TlOp *copy)
+{
+    return tl_attr_flag(copy, TL_ATTR_PAIR) && !tl_op_place(copy).buf->type->halved ? 2 : 1;
+}
+
 /* All copies that the barrier counts arrive: as much as is expected. */
 static void arrive_at(TlInterp *in, const TlOp *op, const uint8_t *slot, uint32_t expected)
 {
@@ -248,7 +255,7 @@ static void arrive_at(TlInterp *in, const TlOp *op, const uint8_t *slot, uint32_
     for (uint32_t i = 0; i < in->nflying; i++) {
         TlFlying *f = &in->flying.data[i];
         if (f->bar == slot) {
-            come += (uint32_t)(f->n * f->bytes);
+            come += (uint32_t)(f->n * f->bytes) * of_pair(f->op);
             arrive(f);
             continue;
         }

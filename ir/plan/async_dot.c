@@ -73,7 +73,7 @@ static bool find_slot(TlArena *arena, const TlAsyncSide *s, int operand, const T
                       TlAsyncSlot *out)
 {
     int32_t k = mma->k;
-    const TlType *buf = s->buf->type;
+    const TlType *buf = tl_buf_own(arena, s->buf->type);
     int elem = tl_dtype_bytes(buf->dtype), k_axis = operand == TL_MMA_A ? 1 : 0;
     k_axis ^= s->flipped;
     for (int row = 0; row < 2; row++)
@@ -230,6 +230,24 @@ static bool has_scales(TlArena *arena, const TlAsyncPlan *p, const TlAsyncSide *
     return p->strips.len <= 1 || p->n % TL_SCALES_COLUMN_ROWS == 0;
 }
 
+/* Does a pair of programs do it, each with its own rows of A and half of the columns of B; if so,
+ * can it? Of rows there are as many as lanes, all columns are one instruction's, and the halves are
+ * each program's image. */
+static bool find_pair(TlAsyncPlan *p, const TlAsyncSide *sides, const TlType *acc)
+{
+    enum { COLUMNS = 32 }; /* what N is a multiple of, of integers, too */
+    const TlType *a = sides[TL_MMA_A].buf ? sides[TL_MMA_A].buf->type : NULL,
+                 *b = sides[TL_MMA_B].buf->type;
+    int axis = sides[TL_MMA_B].flipped ? 0 : 1;
+    p->pair = b->halved != 0;
+    if (!p->pair)
+        return !a || !a->halved;
+    const TlTensorMma *tensor = tl_tensor_mma_of(p->mma);
+    return a && !a->halved && tensor && tensor->rows == TL_TENSOR_LANES && !p->mma->each &&
+           b->halved == axis + 1 && b->layout->reps[1 - axis] == 1 &&
+           b->layout->reps[axis] % 2 == 0 && p->n == acc->shape[1] && p->n % COLUMNS == 0;
+}
+
 TlAsyncPlan *tl_async_plan(TlArena *arena, const TlMma *mma, const TlAsyncSide *sides,
                            const TlType *acc)
 {
@@ -251,7 +269,8 @@ TlAsyncPlan *tl_async_plan(TlArena *arena, const TlMma *mma, const TlAsyncSide *
         (a_there && (!tensor || mma->each || !tl_tensor_takes_a(a_there->type))))
         return NULL;
     bool found = tensor ? find_tensor_strips(arena, p, acc) : find_strips(arena, p, acc, warps);
-    return found && (!mma->each || has_scales(arena, p, sides)) ? p : NULL;
+    return found && find_pair(p, sides, acc) && (!mma->each || has_scales(arena, p, sides)) ? p
+                                                                                            : NULL;
 }
 
 /* ---- in tensor memory ---- */
@@ -264,12 +283,17 @@ uint32_t tl_tensor_instruction(const TlAsyncPlan *p, int32_t k)
     uint32_t of_all = (uint32_t)t->code[TL_MMA_A] << 7 | (uint32_t)t->code[TL_MMA_B] << 10 |
                       (uint32_t)p->slot[TL_MMA_A].across << 15 |
                       (uint32_t)p->slot[TL_MMA_B].across << 16 | (uint32_t)p->n >> 3 << 17 |
-                      (uint32_t)t->rows >> 4 << 24;
+                      (uint32_t)(t->rows << (int)p->pair) >> 4 << 24;
     if (!p->mma->each)
         return of_all | (uint32_t)t->code[TL_MMA_C] << 4;
     uint32_t byte = (uint32_t)(k / p->mma->each % TL_SCALES_WORD),
              e8m0 = p->mma->type[TL_MMA_SA] == TL_U8;
     return of_all | byte << 4 | e8m0 << 23 | byte << 29;
+}
+
+bool tl_tensor_is_pair(uint32_t instruction)
+{
+    return (instruction >> 24 & 31) << 4 > TL_TENSOR_LANES;
 }
 
 enum { WORD = 4 };

@@ -55,6 +55,7 @@ typedef struct TlAsyncStrip { /* of the accumulator, for one instruction of each
 typedef struct TlAsyncPlan {
     const TlMma *mma;
     int32_t k, n;        /* of the product; columns of an instruction */
+    bool pair;           /* two programs do it together: B is halved (TlType) */
     TlAsyncSlot slot[2]; /* of operands in buffers */
     TL_VEC(TlAsyncStrip) strips; /* that warpgroup 0 has; the others have as many. tensor: all */
     /* what bits 2, ... of the warp's number add to a row or column: M or N; 0: nothing */
@@ -79,13 +80,16 @@ uint64_t tl_async_descriptor(const TlMma *mma, const TlAsyncSlot *slot);
 
 /* ---- in tensor memory ---- */
 
-/* Barriers at which products arrive in turn, and the last slot of TENSOR's buffer, where the
- * address of the program's columns is. */
+/* Barriers at which products arrive in turn, and the next slot of TENSOR's buffer, where the
+ * address of the program's columns is; that of a pair has one more, the barrier of the first
+ * program at which both arrive. */
 enum { TL_TENSOR_BARS = 4, TL_TENSOR_SLOTS = TL_TENSOR_BARS + 1 };
 
 /* The descriptor of an instruction of the plan: types, columns, how operands lie; of one with
  * scales also in which byte of a word they begin, which the step from k on says. */
 uint32_t tl_tensor_instruction(const TlAsyncPlan *plan, int32_t k);
+/* Is it of as many rows as two programs have lanes? */
+bool tl_tensor_is_pair(uint32_t instruction);
 /* Columns that the accumulator, or an A, has, and where an element of it is: a word has 4 bytes. */
 int32_t tl_tensor_columns(const TlType *t);
 int32_t tl_tensor_column(const TlType *t, int32_t row, int32_t column);

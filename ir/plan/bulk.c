@@ -85,6 +85,11 @@ static TlBulkFault fault_of(const TlPlace *p, const TlType *buf)
 static TlBulkFault find_boxes(TlArena *arena, const TlPlace *p, const TlType *buf, int32_t parts,
                               TlBulk *out)
 {
+    if (buf->halved) {
+        out->half = buf->shape[buf->halved - 1] / 2;
+        out->halved = (uint32_t)(axis_of(p, buf->halved - 1) + 1);
+        buf = tl_buf_own(arena, buf);
+    }
     int row = find_image(arena, buf, &out->span);
     int row_axis = row < 0 ? -1 : axis_of(p, row), other = row < 0 ? -1 : axis_of(p, 1 - row);
     if (row_axis < 0 || other < 0)

@@ -41,6 +41,10 @@ typedef struct TlBulk {
     uint32_t axes[TL_BULK_MAX_RANK]; /* of the view: innermost first */
     uint32_t row, other;             /* axes of the view along which the tile goes */
     int32_t rows, columns;           /* of a box */
+    /* 1 + the view's axis along which the second program of a pair begins `half` further on; 0: the
+     * boxes are all of the tile */
+    uint32_t halved;
+    int32_t half;
     uint32_t bytes;                  /* of all boxes */
     TL_VEC(TlBulkBox) boxes;
 } TlBulk;

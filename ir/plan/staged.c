@@ -44,7 +44,25 @@ uint64_t tl_buf_slot_bytes(const TlType *buf)
     uint64_t bytes = chunk_bytes(buf), alignment = tl_buf_alignment(buf);
     for (int d = 0; d < buf->rank; d++)
         bytes *= (uint64_t)buf->layout->reps[d];
+    bytes /= buf->halved ? 2 : 1;
     return (bytes + alignment - 1) / alignment * alignment;
+}
+
+const TlType *tl_buf_own(TlArena *arena, const TlType *buf)
+{
+    if (!buf->halved)
+        return buf;
+    TlType *own = TL_NEW(arena, TlType);
+    TlLayout *l = TL_NEW(arena, TlLayout);
+    *own = *buf;
+    *l = *buf->layout;
+    TL_ASSERT(l->reps[buf->halved - 1] % 2 == 0, "halves of %d chunks",
+              (int)l->reps[buf->halved - 1]);
+    l->reps[buf->halved - 1] /= 2;
+    own->shape[buf->halved - 1] /= 2;
+    own->layout = l;
+    own->halved = 0;
+    return own;
 }
 
 uint64_t tl_buf_bytes(const TlType *buf)

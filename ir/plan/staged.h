@@ -14,6 +14,9 @@ uint32_t tl_buf_alignment(const TlType *buf);
 /* From one slot to the next: a multiple of the alignment. */
 uint64_t tl_buf_slot_bytes(const TlType *buf);
 uint64_t tl_buf_bytes(const TlType *buf); /* all slots */
+/* What a program has of a buffer: of one that a pair has halves of (TlType), its half, as a buffer
+ * of its own. */
+const TlType *tl_buf_own(TlArena *arena, const TlType *buf);
 /* Of a tile's element, in bytes from the beginning of its slot. The coordinate is inside of what
  * the layout holds. */
 uint64_t tl_buf_offset(const TlType *buf, const int32_t *coordinate);

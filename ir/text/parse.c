@@ -298,19 +298,29 @@ static const TlType *tile_type(Parser *p, const char *start)
     return t.layout ? tl_type_with_layout(p->ctx, tile, t.layout) : tile;
 }
 
-/* buf<f16, 128, 64, layout, slots> */
+static bool want_half(Parser *p)
+{
+    return take_word(p, "half") || fail_at(p, p->cur, "'half' expected");
+}
+
+/* buf<f16, 128, 64, layout, slots>, buf<f16, 64, 256, layout, slots, half 1> */
 static const TlType *buf_type(Parser *p, const char *start)
 {
     TlType t = {0};
-    int64_t slots = 0;
+    int64_t slots = 0, axis = -1;
     if (!tile_body(p, start, &t)) return NULL;
     if (t.ptr || t.rank == 0 || !t.layout)
         return fail_at(p, start,
                        "a buffer has an element type, extents, a layout and a number of slots"),
                NULL;
-    if (!expect(p, ',') || !integer_in(p, 1, TL_MAX_BUF_SLOTS, &slots) || !expect(p, '>'))
+    if (!expect(p, ',') || !integer_in(p, 1, TL_MAX_BUF_SLOTS, &slots))
         return NULL;
-    return tl_type_buf(p->ctx, t.dtype, t.rank, t.shape, t.layout, (int32_t)slots);
+    if (take(p, ',') && (!want_half(p) || !integer_in(p, 0, t.rank - 1, &axis)))
+        return NULL;
+    if (!expect(p, '>'))
+        return NULL;
+    const TlType *buf = tl_type_buf(p->ctx, t.dtype, t.rank, t.shape, t.layout, (int32_t)slots);
+    return tl_type_halved(p->ctx, buf, (int)axis);
 }
 
 /* token<f16, 128, 64, layout>, tensor<...> */

@@ -897,6 +897,11 @@ static void tl_check_copy(TlVerify *v, const TlOp *op)
         FAULT("cluster without bulk");
         return;
     }
+    bool pair = tl_attr_flag(op, TL_ATTR_PAIR);
+    if (pair ? !p.bar || tl_attr(op, TL_ATTR_CLUSTER) : buf->halved != 0) {
+        FAULT("pair: bulk, without cluster; what a pair has halves of comes so");
+        return;
+    }
     if (!tl_is_scalar(p.slot->type) || p.slot->type->dtype != TL_I32) {
         FAULT("operand %u is %s, not i32", op->nin - (p.bar ? 3 : 1),
               tl_verify_type(v, p.slot->type));
@@ -972,10 +977,21 @@ static void tl_check_ping_pong(TlVerify *v, const TlOp *op)
         FAULT("not among the kernel's warps of roles");
 }
 
+static bool is_tensor_of_pair(const TlFn *fn)
+{
+    const TlOp *op = fn->body->first;
+    while (op && op->opcode != TL_OP_TENSOR)
+        op = op->next;
+    return op && tl_attr_flag(op, TL_ATTR_PAIR);
+}
+
 static void tl_check_arrive(TlVerify *v, const TlOp *op)
 {
     bool masked = tl_attr_flag(op, TL_ATTR_MASK);
     if (op->nin != (masked ? 3u : 2u)) FAULT("%u operands", op->nin);
+    else if (tl_attr_flag(op, TL_ATTR_PAIR) !=
+             (tl_attr_flag(op, TL_ATTR_PRODUCTS) && is_tensor_of_pair(v->fn)))
+        FAULT("pair, and products are not, or the other way round");
     else if (want_bar(v, op, in_type(op, 0)) && want_scalar(v, op, 1, TL_I32) && masked)
         want_scalar(v, op, 2, TL_BOOL);
 }
@@ -1022,7 +1038,8 @@ static void tl_check_rescale(TlVerify *v, const TlOp *op)
 static void tl_check_tensor(TlVerify *v, const TlOp *op)
 {
     int64_t n = tl_attr_int(op, TL_ATTR_COLUMNS, 0);
-    if (out_type(op, 0)->slots != TL_TENSOR_SLOTS) FAULT("%d slots", (int)out_type(op, 0)->slots);
+    int32_t slots = TL_TENSOR_SLOTS + tl_attr_flag(op, TL_ATTR_PAIR);
+    if (out_type(op, 0)->slots != slots) FAULT("%d slots", (int)out_type(op, 0)->slots);
     else if (want_bar(v, op, out_type(op, 0)) &&
         (n < TL_TENSOR_LEAST || n > TL_TENSOR_COLUMNS || n & (n - 1)))
         FAULT("columns = %lld", (long long)n);
@@ -1069,6 +1086,17 @@ static bool check_async_scales(TlVerify *v, const TlOp *op, uint32_t at, const T
     return true;
 }
 
+/* All products are of pairs, or none is; those that are have halves of B. */
+static void want_pair(TlVerify *v, const TlOp *op, const TlAsyncDot *d)
+{
+    bool pair = tl_attr_flag(op, TL_ATTR_PAIR);
+    const TlType *b = d->side[TL_MMA_B].buf ? d->side[TL_MMA_B].buf->type : NULL;
+    if (pair != (b && b->halved))
+        FAULT("pair, but not halves of B, or the other way round");
+    else if (pair != is_tensor_of_pair(v->fn))
+        FAULT("pair, and tensor memory is not, or the other way round");
+}
+
 static void tl_check_dot_async(TlVerify *v, const TlOp *op)
 {
     uint32_t a = side_operands(v, op, 0), b = a ? side_operands(v, op, a) : 0, scales = 0;
@@ -1109,6 +1137,7 @@ static void tl_check_dot_async(TlVerify *v, const TlOp *op)
               (int)shape[1][1], tl_verify_type(v, acc));
     else if (acc->layout && !tl_async_plan(&v->scratch, mma, d.side, acc))
         FAULT(in_tensor ? "no instruction does it" : "no warpgroup does it");
+    else want_pair(v, op, &d);
 }
 
 static void tl_check_fence(TlVerify *v, const TlOp *op) { (void)v, (void)op; }

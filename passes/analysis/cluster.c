@@ -9,6 +9,7 @@
 #include "passes/analysis/cluster.h"
 #include "ir/plan/bulk.h"
 #include "passes/analysis/facts.h"
+#include "passes/analysis/pair.h"
 
 typedef struct Search {
     const TlFn *fn;
@@ -217,5 +218,27 @@ TlShareFault tl_share_fault(const TlFn *fn, TlArena *arena, const TlOp *op, cons
     see_ways(&ways, op);
     if (!is_equal(&ways))
         return TL_SHARE_TRIPS;
+    if (!buf)
+        return TL_SHARE_NONE;
     return has_parts(arena, op, buf, tl_cluster_size(fn)) ? TL_SHARE_NONE : TL_SHARE_PARTS;
+}
+
+/* ---- pairs ---- */
+
+const char *tl_pair_fault_text(TlPairFault fault)
+{
+    static const char *const texts[] = {
+        [TL_PAIR_CLUSTER] = "clusters have not two programs",
+        [TL_PAIR_FORM] = "programs of this form may be launched alone",
+        [TL_PAIR_PRODUCTS] = "not all products are into 128 rows of tensor memory, without scales",
+        [TL_PAIR_LOOP] = "others than bulk copies and products touch what products read",
+        [TL_PAIR_A] = "both programs have the same rows of A",
+        [TL_PAIR_B] = "the columns of B depend on pid along the cluster's axis, or on memory",
+        [TL_PAIR_TRIPS] = "loops or branches around the product depend on pid along the cluster's "
+                          "axis, or on memory",
+        [TL_PAIR_HALVES] = "half of B is no image of boxes that the instruction reads",
+        [TL_PAIR_COST] = "half of B is less than what it costs that both programs meet"};
+    _Static_assert(sizeof texts / sizeof *texts == TL_PAIR_COUNT, "a text for each");
+    TL_ASSERT(fault > TL_PAIR_NONE && fault < TL_PAIR_COUNT, "fault %d", (int)fault);
+    return texts[fault];
 }

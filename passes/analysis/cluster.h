@@ -19,7 +19,8 @@ typedef enum TlShareFault {
 const char *tl_cluster_never(const TlFn *fn);
 /* Of programs of a cluster, as the kernel's clause says; 1: there are none. */
 int32_t tl_cluster_size(const TlFn *fn);
-/* op: a LOAD, or a bulk COPY, of what goes to the buffer as a bulk copy. */
+/* op: a LOAD, or a bulk COPY, of what goes to the buffer as a bulk copy. buf NULL: in which parts,
+ * nobody asks. */
 TlShareFault tl_share_fault(const TlFn *fn, TlArena *arena, const TlOp *op, const TlType *buf);
 /* The rest of "each program brings its own: ". */
 const char *tl_share_fault_text(TlShareFault fault);

@@ -120,6 +120,14 @@ static bool has_pid(const TlFn *fn)
     return false;
 }
 
+static bool has_pairs(const TlFn *fn)
+{
+    for (const TlOp *op = fn->body->first; op; op = op->next)
+        if (op->opcode == TL_OP_TENSOR && tl_attr_flag(op, TL_ATTR_PAIR))
+            return true;
+    return false;
+}
+
 /* `unpack` asks whether numbers of elements are even, and no access shows what it asked. */
 static bool has_packed(const TlKernelInfo *k)
 {
@@ -150,6 +158,8 @@ static void put_tests(const TlAxisInfo *a, uint64_t promised, TlArena *arena, Tl
     test_strides(arena, out, a);
     if (promise->grid && a->fn->info->grid.len && has_pid(a->fn))
         tl_vec_push(arena, out, ((tile_image_test){.kind = TILE_TEST_GRID, .mask = 1}));
+    if (has_pairs(a->fn))
+        tl_vec_push(arena, out, ((tile_image_test){.kind = TILE_TEST_CLUSTER, .mask = 1}));
 }
 
 void tl_variant_tests(const TlFn *fn, TlArena *arena, TlTests *out)
@@ -243,7 +253,7 @@ static bool needs_units(const TlFn *fn)
 {
     for (uint32_t i = 0; i < fn->info->tests.len; i++)
         if (fn->info->tests.data[i].kind != TILE_TEST_GRID &&
-            (fn->info->tests.data[i].mask & 1))
+            fn->info->tests.data[i].kind != TILE_TEST_CLUSTER && (fn->info->tests.data[i].mask & 1))
             return true;
     return false;
 }

@@ -83,6 +83,7 @@ typedef struct Pipeline {
     TlPassCtx *px;
     TlArena *arena;
     const TlAxisInfo *axis; /* of the function as it came */
+    bool pair;              /* products are a pair's */
     uint32_t maps;          /* tensor maps that its loops may have by now */
     /* one loop */
     TlOp *loop;
@@ -421,7 +422,7 @@ static TlFetch fetch_of(const Pipeline *p, const Candidate *c, int most, int cha
                  .ends = ends_with_loop(p, c->load)};
     switch (f.how) {
     case TL_FETCH_BULK:
-        f.shared = is_shared(p, c);
+        f.shared = !p->pair && is_shared(p, c);
         /* fall through */
     case TL_FETCH_COPY:
         f.ahead = ahead;
@@ -461,6 +462,7 @@ static void schedule(const Pipeline *p, int stages, TlSchedule *s)
     *s = (TlSchedule){.loop = p->loop,
                       .stages = stages,
                       .most = stages - 1,
+                      .pair = p->pair,
                       .bound_lo = bound->lo,
                       .bound_hi = bound->hi};
     for (uint32_t i = 0; i < p->all.len; i++)
@@ -689,11 +691,24 @@ static uint32_t count_bulk(const TlSchedule *s)
     return n;
 }
 
+static TlSchedules schedule_all(Pipeline *p, TlOp *const *loops, uint32_t n)
+{
+    TlSchedules made = {0};
+    p->maps = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        TlSchedule s;
+        if (!schedule_loop(p, loops[i], &s))
+            continue;
+        tl_vec_push(p->arena, &made, s);
+        p->maps += count_bulk(&s);
+    }
+    return made;
+}
+
 TlPassResult tl_pass_pipeline(TlFn *fn, TlPassCtx *px)
 {
     Pipeline p = {.fn = fn, .px = px, .arena = px->scratch};
     TL_VEC(TlOp *) loops = {0};
-    TlSchedules made = {0};
     if (!tl_fn_is_laid_out(fn))
         return TL_SAME;
     for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
@@ -702,12 +717,10 @@ TlPassResult tl_pass_pipeline(TlFn *fn, TlPassCtx *px)
     if (loops.len == 0)
         return TL_SAME;
     p.axis = tl_pass_axis_info(fn, px);
-    for (uint32_t i = 0; i < loops.len; i++) {
-        TlSchedule s;
-        if (!schedule_loop(&p, loops.data[i], &s))
-            continue;
-        tl_vec_push(px->scratch, &made, s);
-        p.maps += count_bulk(&s);
+    TlSchedules made = schedule_all(&p, loops.data, loops.len);
+    if (tl_pipeline_choose_pair(fn, px, &made)) {
+        p.pair = true;
+        made = schedule_all(&p, loops.data, loops.len);
     }
     tl_pipeline_choose_flows(fn, px, &made);
     for (uint32_t i = 0; i < made.len; i++) {

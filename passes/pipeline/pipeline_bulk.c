@@ -67,7 +67,7 @@ static bool operands_are_left_alone(const TlExpand *x, const TlOp *dot)
 static bool products_release(const TlExpand *x)
 {
     const TlOp *await = tl_loop_await(x->loop);
-    bool all = await && !is_shared(x->s);
+    bool all = await && (x->s->pair || !is_shared(x->s));
     for (uint32_t i = 0; i < x->s->fetches.len && all; i++)
         all = is_for_products(&x->s->fetches.data[i]);
     for (const TlOp *op = tl_walk_next(x->loop, x->loop); op && all; op = tl_walk_next(op, x->loop))
@@ -75,6 +75,20 @@ static bool products_release(const TlExpand *x)
             all = op->block == x->body && op->out[0]->type->kind == TL_TENSOR &&
                   operands_are_left_alone(x, op);
     return all;
+}
+
+bool tl_pipeline_products_release(const TlSchedule *s)
+{
+    TlSchedule pair = *s;
+    TlExpand x = {.s = &pair, .loop = s->loop, .body = s->loop->regions[0]};
+    pair.pair = true;
+    return products_release(&x);
+}
+
+/* Do programs of the cluster reach barriers of each other? */
+static bool reach_others(const TlSchedule *s)
+{
+    return s->pair || is_shared(s);
 }
 
 static void meet(TlBuilder *b)
@@ -103,8 +117,8 @@ static TlValue *barriers_of(TlExpand *x, const TlFetch *f)
         x->by_products = products_release(x);
         x->bars = make_barriers(x, f, 1, false);
         x->empties = make_barriers(x, f, x->by_products ? 1 : x->fn->body->warps,
-                                   is_shared(x->s));
-        if (is_shared(x->s))
+                                   !x->s->pair && is_shared(x->s));
+        if (reach_others(x->s) && !(x->s->pair && x->s->by_producer)) /* TENSOR, behind it, does */
             meet(&x->home);
     }
     return x->bars;
@@ -160,8 +174,8 @@ static void arrive_by_products(TlExpand *x, const TlFetch *f)
 {
     TlBuilder b = tl_builder_before(x->body->last);
     TlValue *in[] = {empties_of(x, f), tl_pipeline_slot(x, f->slots)};
-    TlAttr attr = {.id = TL_ATTR_PRODUCTS, .u.i = 1};
-    tl_op_new(&b, TL_OP_ARRIVE, 2, in, 0, NULL, 0, 1, &attr);
+    TlAttr attrs[] = {{.id = TL_ATTR_PRODUCTS, .u.i = 1}, {.id = TL_ATTR_PAIR, .u.i = 1}};
+    tl_op_new(&b, TL_OP_ARRIVE, 2, in, 0, NULL, 0, x->s->pair ? 2 : 1, attrs);
     tl_op_erase(tl_loop_await(x->loop));
 }
 
@@ -202,7 +216,7 @@ static int64_t bulk_bytes(TlExpand *x)
             tl_bulk_plan(x->arena, f->load, tl_in(f->put, 0)->type, &bulk))
             bytes += bulk.bytes;
     }
-    return bytes;
+    return x->s->pair ? 2 * bytes : bytes;
 }
 
 /* Those of one iteration, which are all as many ahead, have one barrier. */
@@ -227,6 +241,7 @@ void tl_pipeline_begin_bulk(TlExpand *x, bool in_loop, int t)
         a.in[a.n++] = slot;
         tl_vec_push(x->arena, &all, a);
     }
+    const TlAttr pair = {.id = TL_ATTR_PAIR, .u.i = 1};
     expect[2] = tl_pipeline_test(x, m);
     if (in_loop)
         await_empty(x, first, m, slot, expect[2]);
@@ -234,11 +249,16 @@ void tl_pipeline_begin_bulk(TlExpand *x, bool in_loop, int t)
         TlOp *copy = tl_pipeline_begin(x, b, &all.data[i], false);
         TlAttr attr = {.id = TL_ATTR_CLUSTER, .u.i = tl_cluster_size(x->fn)};
         tl_pipeline_say_ahead(x, copy, m);
-        if (all.data[i].f->shared)
+        if (x->s->pair)
+            tl_attr_set(x->fn, copy, pair);
+        else if (all.data[i].f->shared)
             tl_attr_set(x->fn, copy, attr);
     }
     TlAttr attrs[] = {{.id = TL_ATTR_BYTES, .u.i = bulk_bytes(x)}, {.id = TL_ATTR_MASK, .u.i = 1}};
-    tl_op_new(b, TL_OP_EXPECT, expect[2] ? 3 : 2, expect, 0, NULL, 0, expect[2] ? 2 : 1, attrs);
+    TlOp *made =
+        tl_op_new(b, TL_OP_EXPECT, expect[2] ? 3 : 2, expect, 0, NULL, 0, expect[2] ? 2 : 1, attrs);
+    if (x->s->pair)
+        tl_attr_set(x->fn, made, pair);
 }
 
 void tl_pipeline_await_bulk(TlExpand *x)
@@ -259,8 +279,9 @@ typedef struct Operand {
 } Operand;
 
 /* Result i of the loop goes on as its initial value where loops around it run it again, `first` at
- * the first time. Branches between them that do not run it hand on what there was. */
-static void run_on(TlExpand *x, TlOp *loop, uint32_t i)
+ * the first time. Branches between them that do not run it hand on what there was. Gives what is
+ * there in the end. */
+static TlValue *run_on(TlExpand *x, TlOp *loop, uint32_t i)
 {
     TlValue *first = tl_in(loop, i + 3), *result = loop->out[i];
     TL_VEC(Operand) wanting = {0}; /* what was last */
@@ -285,6 +306,7 @@ static void run_on(TlExpand *x, TlOp *loop, uint32_t i)
         if (loops)
             tl_vec_push(x->arena, &wanting, (Operand){outer, outer->nin - 1});
     }
+    return result;
 }
 
 /* The await behind the loop of all of its products. */
@@ -311,26 +333,75 @@ static void arrive_last(TlExpand *x, TlOp *loop)
     tl_op_new(&b, TL_OP_ARRIVE, 3, in, 0, NULL, 0, 1, &attr);
 }
 
+/* Products of a pair arrive at the other program's barriers, too, which has to be there: whoever
+ * begins copies waits until all have, as if to begin those of the iterations after the last one,
+ * whose slot and parity these are. */
+static void await_arrivals(TlExpand *x, TlBuilder *b, TlValue *slot, TlValue *parity)
+{
+    const TlType *t = tl_type_scalar(x->ctx, TL_I32);
+    TlValue *other = tl_binary(b, TL_OP_XOR, parity, tl_const_int(b, t, 1));
+    for (int32_t i = 0; i < first_bulk(x->s)->slots; i++) {
+        TlValue *number = tl_const_int(b, t, i);
+        TlValue *now = tl_select(b, tl_binary(b, TL_OP_LT, number, slot), parity, other),
+                *in[] = {x->empties, number, now};
+        TlAttr attr = {.id = TL_ATTR_ONE, .u.i = 1};
+        tl_op_new(b, TL_OP_MBAR_WAIT, 3, in, 0, NULL, 0, 1, &attr);
+    }
+}
+
+/* The number of the carried value; both are there. */
+static uint32_t carried_as(const TlExpand *x, const TlValue *arg)
+{
+    uint32_t i = 0;
+    while (i < x->carried.len && x->carried.data[i].arg != arg)
+        i++;
+    TL_ASSERT(i < x->carried.len, "'%s' does not carry a slot", x->fn->name);
+    return i;
+}
+
+static TlBuilder before_last_meeting(TlExpand *x)
+{
+    TlOp *end = x->fn->body->last;
+    if (reach_others(x->s) && (!end->prev || end->prev->opcode != TL_OP_MEET)) {
+        TlBuilder b = tl_builder_before(end);
+        meet(&b); /* as long as others arrive at its barriers, a program is there */
+    }
+    return tl_builder_before(reach_others(x->s) ? end->prev : end);
+}
+
 /* The producer begins the copies of the next time before this one is over. */
 static void go_on(TlExpand *x, TlOp *loop)
 {
     uint32_t n = loop->nout - x->carried.len;
-    TlOp *end = x->fn->body->last;
-    TlBuilder b = tl_builder_before(end);
-    if (is_shared(x->s) && (!end->prev || end->prev->opcode != TL_OP_MEET))
-        meet(&b); /* as long as others arrive at its barriers, a program is there */
-    if (!loop->block->parent)
-        return;
-    arrive_last(x, loop);
-    for (uint32_t i = 0; i < x->carried.len; i++)
-        if (x->carried.data[i].runs_on)
-            run_on(x, loop, n + i);
+    TlBuilder b = before_last_meeting(x);
+    TlOp *last[2] = {NULL, NULL}; /* that take them: the loops around this one are made again */
+    const TlValue *of[2] = {NULL, x->parity};
+    if (x->s->pair)
+        of[0] = tl_pipeline_slot(x, first_bulk(x->s)->slots);
+    if (loop->block->parent)
+        arrive_last(x, loop);
+    for (uint32_t i = 0; i < x->carried.len; i++) {
+        if (!x->carried.data[i].runs_on)
+            continue;
+        TlValue *v = loop->block->parent ? run_on(x, loop, n + i) : loop->out[n + i];
+        for (uint32_t k = 0; x->s->pair && k < 2; k++)
+            if (x->carried.data[i].arg == of[k])
+                last[k] = tl_binary(&b, TL_OP_XOR, v, v)->def;
+    }
+    if (x->s->pair)
+        await_arrivals(x, &b, tl_in(last[0], 0), tl_in(last[1], 0));
 }
 
 static void end_barriers(TlExpand *x, TlOp *loop)
 {
     TlBuilder after = tl_builder_before(x->by_products ? await_behind(loop)->next : loop->next);
-    if (is_shared(x->s))
+    uint32_t n = loop->nout - x->carried.len;
+    if (x->s->pair) {
+        const TlValue *slot = tl_pipeline_slot(x, first_bulk(x->s)->slots);
+        await_arrivals(x, &after, loop->out[n + carried_as(x, slot)],
+                       loop->out[n + carried_as(x, x->parity)]);
+    }
+    if (reach_others(x->s))
         meet(&after); /* others arrive at barriers of this program */
     tl_op_new(&after, TL_OP_MBAR_END, 1, &x->bars, 0, NULL, 0, 0, NULL);
     tl_op_new(&after, TL_OP_MBAR_END, 1, &x->empties, 0, NULL, 0, 0, NULL);

@@ -41,6 +41,7 @@ typedef struct TlSchedule {
     TlOp *loop;
     int stages;
     int most;                   /* the largest ahead: iterations that the prologue begins */
+    bool pair;                  /* products are a pair's (pipeline_pair.c) */
     bool by_producer;           /* a warp of its own begins the bulk copies, of its own iteration */
     int64_t bound_lo, bound_hi; /* the loop's bound lies between them */
     TL_VEC(TlFetch) fetches;
@@ -58,6 +59,12 @@ void tl_pipeline_choose_flows(TlFn *fn, const TlPassCtx *px, TlSchedules *all);
 
 /* What awaits the products whose tokens the loop carries (async-dots); NULL: it carries none. */
 TlOp *tl_loop_await(const TlOp *loop);
+
+/* Are all products those of pairs from here on? Then schedules are to be made again.
+ * (pipeline_pair.c) */
+bool tl_pipeline_choose_pair(TlFn *fn, const TlPassCtx *px, const TlSchedules *all);
+/* Would products say themselves when slots are free, if they were a pair's? (pipeline_bulk.c) */
+bool tl_pipeline_products_release(const TlSchedule *s);
 
 /* The fetch of a load, or NULL. */
 const TlFetch *tl_schedule_of(const TlSchedule *s, const TlOp *load);

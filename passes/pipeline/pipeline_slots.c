@@ -82,7 +82,9 @@ TlValue *tl_pipeline_buffer(TlExpand *x, const TlFetch *f)
     if (made)
         return made;
     const TlType *t = old->type;
+    int halved = t->halved - 1;
     t = tl_type_buf(x->ctx, t->dtype, t->rank, t->shape, t->layout, f->slots);
+    t = tl_type_halved(x->ctx, t, halved);
     x->home.loc = f->load->loc;
     made = tl_op_new(&x->home, TL_OP_ALLOC, 0, NULL, 1, &t, 0, 0, NULL)->out[0];
     made->name = f->load->out[0]->name;

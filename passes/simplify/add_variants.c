@@ -1,5 +1,6 @@
 /* add-variants: makes those forms of each kernel that may profit from more than the general one
  * (ir/form.h): an aligned form and the general one, or those that the machine's `forms` lists.
+ * Where pairs of programs may do products together, one between them promises all else.
  *
  *     kernel @k(...) info {..}      =>      kernel @k(...) info {aligned ..}
  *                                           kernel @k(...) info {..}
@@ -11,6 +12,9 @@
 
 #include "passes/analysis/variants.h"
 #include "passes/pass.h"
+
+/* Aligned, but for launches without whole clusters, if pairs of programs are promised otherwise. */
+#define ALONE "alone"
 
 typedef struct List { /* the texts of forms, the general one last if it is there */
     const char *text[TL_MAX_FORMS];
@@ -49,24 +53,34 @@ static bool wants_variants(const TlModule *m)
 
 static TlPromise promise_of(const TlKernelInfo *k, const char *text, TlArena *arena)
 {
+    TlPromise alone = tl_promise_all(k, arena);
+    alone.pairs = false;
     if (strcmp(text, TL_FORM_GENERAL) == 0)
         return (TlPromise){.near = false};
+    if (strcmp(text, ALONE) == 0)
+        return alone;
     return strcmp(text, TL_FORM_ALIGNED) == 0 ? tl_promise_all(k, arena)
                                               : tl_promise_read(k, text, arena);
+}
+
+static bool may_pair(const TlFn *fn, TlArena *arena)
+{
+    return fn->info && tl_promise_all(fn->info, arena).pairs;
 }
 
 static void make(TlFn *fn, const char *text, TlArena *arena)
 {
     fn->info->promise = promise_of(fn->info, text, arena);
     fn->info->aligned = fn->info->promise.units.len || fn->info->promise.near ||
-                        fn->info->promise.grid;
+                        fn->info->promise.grid || fn->info->promise.pairs;
 }
 
 TlPassResult tl_pass_add_variants(TlModule *m, TlPassCtx *px)
 {
     uint32_t n = m->fns.len, len = 0;
     const char *forms = px->machine->forms;
-    List list = read_list(forms ? forms : "aligned;general", px->scratch);
+    const char *usual = px->machine->tensor ? "aligned;" ALONE ";general" : "aligned;general";
+    List list = read_list(forms ? forms : usual, px->scratch);
     if (!wants_variants(m))
         return TL_SAME;
     TlModule *copies[TL_MAX_FORMS] = {m};
@@ -78,6 +92,8 @@ TlPassResult tl_pass_add_variants(TlModule *m, TlPassCtx *px)
             TlFn *fn = copies[f]->fns.data[i];
             bool profits = tl_variant_may_profit(fn);
             fn->module = m;
+            if (strcmp(list.text[f], ALONE) == 0 && !may_pair(fn, &m->arena))
+                continue;
             if (profits)
                 make(fn, list.text[f], &m->arena);
             if (profits || f + 1 == list.n)

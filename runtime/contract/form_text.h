@@ -12,6 +12,7 @@
 #define TL_FORM_GENERAL "general" /* nothing */
 #define TL_FORM_NEAR "near"
 #define TL_FORM_GRID "grid"
+#define TL_FORM_PAIRS "pairs"
 #define TL_FORM_EXTENT ".extent."
 #define TL_FORM_STRIDE ".stride."
 
@@ -42,12 +43,14 @@ static inline void tl_form_put_unit(tl_form_out *out, const char *param, const t
 }
 
 /* What comes last. */
-static inline void tl_form_end(tl_form_out *out, bool near, bool grid)
+static inline void tl_form_end(tl_form_out *out, bool near, bool grid, bool pairs)
 {
     if (near)
         tl_form_put(out, TL_FORM_NEAR, "");
     if (grid)
         tl_form_put(out, TL_FORM_GRID, "");
+    if (pairs)
+        tl_form_put(out, TL_FORM_PAIRS, "");
     if (!out->len)
         tl_form_put(out, TL_FORM_GENERAL, "");
 }

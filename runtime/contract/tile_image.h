@@ -122,6 +122,7 @@ typedef enum tile_test_kind {
                           element has a negative stride */
     TILE_TEST_SCALAR,  /* integer parameter, sign- or zero-extended as its type says */
     TILE_TEST_GRID,    /* 0: the grid is what the kernel's clause says; 1: the launch gave it */
+    TILE_TEST_CLUSTER, /* 0: the grid has whole clusters, or the row asks for none; 1: it has not */
     TILE_TEST_COUNT
 } tile_test_kind;
 typedef struct tile_image_test { uint32_t kind, param, axis, pad; uint64_t mask; } tile_image_test;
@@ -161,7 +162,9 @@ enum {
     /* cpu: no program waits for another, so they may start in any order */
     TILE_KERNEL_ANY_ORDER = 4,
     /* GPUs: it begins by waiting for the kernel before it in the stream, so it may start early */
-    TILE_KERNEL_WAITS = 8
+    TILE_KERNEL_WAITS = 8,
+    /* GPUs: its programs run in clusters or not at all: it tests for them */
+    TILE_KERNEL_PAIRS = 16
 };
 
 typedef struct tile_image_header {

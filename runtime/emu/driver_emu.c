@@ -284,6 +284,7 @@ static bool orders_threads(uint32_t leaf)
         [TL_LEAF_FAMILY_WGMMA_FENCE] = true, [TL_LEAF_FAMILY_WGMMA_WAIT] = true,
         [TL_LEAF_FAMILY_FENCE_ASYNC] = true, [TL_LEAF_FAMILY_BULK_COMMIT] = true,
         [TL_LEAF_FAMILY_BULK_WAIT] = true,   [TL_LEAF_FAMILY_BULK_ALL] = true,
+        [TL_LEAF_FAMILY_BULK_PAIR] = true,
         [TL_LEAF_FAMILY_MBAR_EXPECT] = true, [TL_LEAF_FAMILY_MBAR_ARRIVE] = true,
         [TL_LEAF_FAMILY_MBAR_WAIT] = true,   [TL_LEAF_FAMILY_MBAR_ARRIVE_AT] = true,
         [TL_LEAF_FAMILY_TENSOR_ALLOC] = true, [TL_LEAF_FAMILY_TENSOR_FREE] = true,

@@ -292,10 +292,21 @@ void tl_emu_tensor_free_all(tl_emu_block *b);
 void tl_emu_tensor_reset(tl_emu_block *b); /* for a new block */
 /* All threads have returned: reports what was not given back, or waited for. */
 void tl_emu_tensor_ended(tl_emu_block *b);
-/* Is a commit to arrive at the barrier at this offset? */
-bool tl_emu_tensor_is_due(const tl_emu_block *b, uint32_t offset);
-/* The oldest commit, of which there is one, arrives: its products are done. Where that is. */
-uint32_t tl_emu_tensor_arrives(tl_emu_block *b, uint32_t *out_site);
+/* The block, b or its partner, by a commit of which a product is to arrive at b's barrier at this
+ * offset; NULL: none. */
+tl_emu_block *tl_emu_tensor_is_due(tl_emu_block *b, uint32_t offset);
+/* The oldest commit of the block, of which there is one, arrives: its products are done. Where that
+ * is; other: there, too. */
+typedef struct tl_emu_arrival {
+    uint32_t site, offset;
+    tl_emu_block *other;
+} tl_emu_arrival;
+tl_emu_arrival tl_emu_tensor_arrives(tl_emu_block *b);
+/* The current thread of b arrives at a barrier of another block: what it knows to be over in b's
+ * tensor memory is over for who waits for that. The arrival's number, from 1 on. */
+void tl_emu_tensor_hands(tl_emu_block *b, uint64_t *out_number);
+/* The current thread of b has waited for a barrier at which the other block of its pair arrived. */
+void tl_emu_tensor_waited(tl_emu_block *b, uint64_t number);
 /* How an operand of 16-byte pieces lies in shared memory: wgmma's and these products' descriptors
  * say the same in different bits. */
 typedef struct tl_emu_matrix {

@@ -27,6 +27,11 @@ typedef struct bar {
      * blocks have arrived, which they may do before or after what this block does */
     uint64_t made, stays;
     uint32_t by; /* where one has */
+    uint64_t handed, passed; /* numbers of arrivals (emu_tensor.c): in this phase, before it */
+    /* phases at the last arrival of a pair's product that the other program began, and at the last
+     * wait: behind that, it has arrived for sure */
+    uint64_t from_pair, waited;
+    uint32_t product; /* where */
     bool is_used;
 } bar;
 
@@ -111,6 +116,15 @@ static const char STAYS[] =
     "another program may arrive here after this one's barrier has ended: the cluster has not met "
     "since";
 
+/* Nobody has waited for it. */
+static bool may_arrive_yet(const bar *x)
+{
+    return x->is_used && x->from_pair > x->waited;
+}
+
+static const char ARRIVES[] =
+    "a product of the pair may arrive here after that: nobody has waited for its phase";
+
 void tl_emu_mbar_init(uint32_t site, uint32_t pred, uint32_t offset, uint32_t count)
 {
     tl_emu_block *b = tl_emu_now;
@@ -146,6 +160,8 @@ void tl_emu_mbar_end(uint32_t site, uint32_t pred, uint32_t offset)
         tl_emu_complain(b, TL_RUN_ASYNC, site, "a product that arrives here is on its way");
     if (is_shared_yet(b, &b->bulk->bars[i]))
         tl_emu_complain(b, TL_RUN_ASYNC, site, "%s", STAYS);
+    if (may_arrive_yet(&b->bulk->bars[i]))
+        tl_emu_complain(b, TL_RUN_ASYNC, site, "%s", ARRIVES);
     b->bulk->bars[i].is_used = false;
 }
 
@@ -168,6 +184,7 @@ static void check_phase(tl_emu_block *b, bar *x)
     b->cluster->changes++;
     if (x->left || x->bytes)
         return;
+    x->passed = x->handed;
     x->phases++;
     x->left = x->count;
 }
@@ -198,6 +215,15 @@ void tl_emu_mbar_arrive(uint32_t site, uint32_t pred, uint32_t offset)
         arrive(b, site, &b->bulk->bars[bar_at(b, site, offset)], 0);
 }
 
+/* Block b, another one, arrives at the barrier. */
+static void stay(const tl_emu_block *b, bar *x, uint32_t site)
+{
+    if (x->stays >= b->met + 1)
+        return;
+    x->stays = b->met + 1;
+    x->by = site;
+}
+
 void tl_emu_mbar_arrive_at(uint32_t site, uint32_t pred, uint32_t offset, uint32_t rank)
 {
     tl_emu_block *b = tl_emu_now;
@@ -205,9 +231,9 @@ void tl_emu_mbar_arrive_at(uint32_t site, uint32_t pred, uint32_t offset, uint32
         return;
     tl_emu_block *m = member(b, site, rank);
     bar *x = &m->bulk->bars[bar_in(b, m, site, offset)];
-    if (m != b && x->stays < b->met + 1) {
-        x->stays = b->met + 1;
-        x->by = site;
+    if (m != b) {
+        stay(b, x, site);
+        tl_emu_tensor_hands(b, &x->handed);
     }
     arrive(b, site, x, 0);
 }
@@ -289,11 +315,11 @@ static void land(tl_emu_block *b, uint32_t i)
     struct tl_emu_bulk *k = b->bulk;
     tl_emu_box *x = &k->boxes[i];
     if (!x->moved)
-        move(b, x);
+        move(x->to, x);
     for (uint32_t n = 0; n < tl_emu_box_pieces(x); n++) {
         tl_emu_box_piece p = tl_emu_box_piece_of(x, n);
         tl_emu_copy c = as_copy(x, &p);
-        tl_emu_block_bulk(b->watch, &c, TL_EMU_ENDS);
+        tl_emu_block_bulk(x->to->watch, &c, TL_EMU_ENDS);
     }
     bar *counts = &k->bars[x->bar];
     counts->bytes -= bytes_of(x);
@@ -327,10 +353,12 @@ tl_emu_box tl_emu_box_of(tl_emu_block *b, uint32_t site, uint64_t map, uint32_t 
     return x;
 }
 
-/* A box begins to come to block m. */
-static void begin_to(tl_emu_block *b, tl_emu_block *m, tl_emu_box x, uint32_t barrier)
+/* A box begins to come to block m; a barrier of `counts`, m or another one, counts it. */
+static void begin_to(tl_emu_block *b, tl_emu_block *m, tl_emu_block *counts, tl_emu_box x,
+                     uint32_t barrier)
 {
-    x.bar = bar_in(b, m, x.site, barrier);
+    x.bar = bar_in(b, counts, x.site, barrier);
+    x.to = m;
     for (uint32_t n = 0; n < tl_emu_box_pieces(&x); n++) {
         tl_emu_box_piece p = tl_emu_box_piece_of(&x, n);
         tl_emu_copy c = as_copy(&x, &p);
@@ -338,7 +366,7 @@ static void begin_to(tl_emu_block *b, tl_emu_block *m, tl_emu_box x, uint32_t ba
             tl_emu_break(b);
         memset(m->shared + p.offset, POISON, PIECE);
     }
-    struct tl_emu_bulk *k = m->bulk;
+    struct tl_emu_bulk *k = counts->bulk;
     k->boxes = tl_emu_room(b, k->boxes, k->nboxes, &k->room, sizeof *k->boxes);
     k->boxes[k->nboxes++] = x;
     if (b->job->schedule.order == TL_EMU_REVERSE || (b->random && tl_emu_random(b) % ODDS == 0))
@@ -361,12 +389,26 @@ static void begin_bulk_copy(uint32_t site, uint32_t pred, uint64_t map, uint32_t
     tl_emu_box x = tl_emu_box_of(b, site, map, offset, rank, at);
     for (uint32_t n = 0; programs >> n; n++)
         if (programs >> n & 1)
-            begin_to(b, member(b, site, n), x, barrier);
+            begin_to(b, member(b, site, n), member(b, site, n), x, barrier);
     if (!programs)
-        begin_to(b, b, x, barrier);
+        begin_to(b, b, b, x, barrier);
 }
 
-/* Leaves for one program, and for some of the cluster. */
+/* To this block, counted by the first one of its pair. */
+static void begin_pair_copy(uint32_t site, uint32_t pred, uint64_t map, uint32_t offset,
+                            uint32_t barrier, uint32_t rank, const int32_t *at)
+{
+    tl_emu_block *b = tl_emu_now;
+    if (b->random)
+        tl_emu_step(b);
+    tl_emu_count(b, site, (tl_leaf)(TL_LEAF_BULK_PAIR_1 + rank - 1));
+    if (!pred)
+        return;
+    tl_emu_block *counts = tl_emu_is_dropped(b, site) ? b : member(b, site, b->rank & ~1u);
+    begin_to(b, b, counts, tl_emu_box_of(b, site, map, offset, rank, at), barrier);
+}
+
+/* Leaves for one program, for some of the cluster, and for a pair. */
 #define BULK(n, at, ...)                                                                           \
     void tl_emu_bulk_##n(uint32_t site, uint32_t pred, uint64_t map, uint32_t offset,              \
                          uint32_t barrier, __VA_ARGS__)                                            \
@@ -377,6 +419,11 @@ static void begin_bulk_copy(uint32_t site, uint32_t pred, uint64_t map, uint32_t
                              uint32_t barrier, uint32_t programs, __VA_ARGS__)                     \
     {                                                                                              \
         begin_bulk_copy(site, pred, map, offset, barrier, programs, n, at);                        \
+    }                                                                                              \
+    void tl_emu_bulk_pair_##n(uint32_t site, uint32_t pred, uint64_t map, uint32_t offset,         \
+                              uint32_t barrier, __VA_ARGS__)                                       \
+    {                                                                                              \
+        begin_pair_copy(site, pred, map, offset, barrier, n, at);                                  \
     }
 #define AT(...) ((int32_t[]){__VA_ARGS__})
 BULK(1, AT(a), int32_t a)
@@ -392,17 +439,30 @@ static bool is_over(const bar *x, uint32_t parity)
     return (x->phases & 1) != parity;
 }
 
+/* By the block's oldest commit. */
+static void arrive_products(tl_emu_block *by)
+{
+    tl_emu_arrival a = tl_emu_tensor_arrives(by);
+    arrive(by, a.site, &by->bulk->bars[bar_at(by, a.site, a.offset)], 0);
+    if (!a.other)
+        return;
+    bar *theirs = &a.other->bulk->bars[bar_in(by, a.other, a.site, a.offset)];
+    stay(by, theirs, a.site);
+    arrive(by, a.site, theirs, 0);
+    theirs->from_pair = theirs->phases;
+    theirs->product = a.site;
+}
+
 /* Copies that the barrier counts arrive, if all that it waits for has been begun; so do products.
  */
 static void land_all(tl_emu_block *b, uint32_t which)
 {
     struct tl_emu_bulk *k = b->bulk;
     uint64_t phase = k->bars[which].phases;
-    uint32_t site, offset = k->bars[which].offset;
-    while (k->bars[which].phases == phase && tl_emu_tensor_is_due(b, offset)) {
-        uint32_t where = tl_emu_tensor_arrives(b, &site); /* in their order */
-        arrive(b, site, &k->bars[bar_at(b, site, where)], 0);
-    }
+    uint32_t offset = k->bars[which].offset;
+    tl_emu_block *by;
+    while (k->bars[which].phases == phase && (by = tl_emu_tensor_is_due(b, offset)) != NULL)
+        arrive_products(by);
     for (uint32_t i = 0; i < k->nboxes && k->bars[which].phases == phase;)
         if (k->boxes[i].bar == which)
             land(b, i);
@@ -449,16 +509,40 @@ void tl_emu_mbar_wait(uint32_t site, uint32_t offset, uint32_t parity)
             tl_emu_complain(b, TL_RUN_DEADLOCK, site, "nobody completes this phase of the barrier");
         tl_emu_spin(b);
     }
+    bar *x = &b->bulk->bars[which];
+    x->waited = x->phases;
+    tl_emu_tensor_waited(b, x->passed);
+}
+
+/* A copy to block b that a barrier of another one counts; NULL: none. */
+static const tl_emu_box *box_to(const tl_emu_block *b)
+{
+    for (uint32_t r = 0; r < b->cluster->size; r++) {
+        const tl_emu_block *m = b->cluster->blocks[r];
+        for (uint32_t i = 0; m && m != b && m->bulk && i < m->bulk->nboxes; i++)
+            if (m->bulk->boxes[i].to == b)
+                return &m->bulk->boxes[i];
+    }
+    return NULL;
 }
 
 void tl_emu_bulk_ended(tl_emu_block *b)
 {
+    const tl_emu_box *elsewhere = box_to(b);
+    if (elsewhere) {
+        tl_emu_say(b, TL_RUN_ASYNC, elsewhere->site,
+                   "the program has ended before this copy, which another one waits for, was here");
+        b->cluster->broken = true;
+    }
     if (b->bulk && b->bulk->nboxes)
         tl_emu_say(b, TL_RUN_ASYNC, b->bulk->boxes[0].site,
                    "the program has ended before this copy was waited for");
-    for (uint32_t i = 0; b->bulk && i < b->bulk->nbars; i++)
-        if (is_shared_yet(b, &b->bulk->bars[i])) {
-            tl_emu_say(b, TL_RUN_ASYNC, b->bulk->bars[i].by, "%s", STAYS);
-            return;
-        }
+    for (uint32_t i = 0; b->bulk && i < b->bulk->nbars; i++) {
+        const bar *x = &b->bulk->bars[i];
+        bool shared = is_shared_yet(b, x);
+        if (!shared && !may_arrive_yet(x))
+            continue;
+        tl_emu_say(b, TL_RUN_ASYNC, shared ? x->by : x->product, "%s", shared ? STAYS : ARRIVES);
+        return;
+    }
 }

@@ -16,6 +16,12 @@
  * In all cases they count as being read until then (emu_check_products.c). What brings scales from
  * shared memory is in one order with the same thread's products: it is done when these are.
  *
+ * Products of 256 rows are those of a pair of blocks: the first one's thread begins them, and they
+ * are in its list. Each block has half of the rows, and half of the columns of B; a commit for two
+ * arrives at the barriers of both. What threads of the other block did with its columns has to be
+ * over as well: they have passed a fence, then the cluster has met, or one of them, behind a
+ * barrier of theirs, has arrived at a barrier of the first block, for which the thread has waited.
+ *
  * What threads of one warp have read or written, or allocated, those of another touch behind a
  * barrier, in front of which the former have passed a fence, and behind which the latter have. So
  * they have behind their wait for a product, before they read its sums. */
@@ -47,7 +53,7 @@ typedef enum state { UNKNOWN, KNOWN, ON_ITS_WAY } state;
 typedef struct product {
     uint32_t site, thread, m, n, k, type[3], address;
     tl_emu_matrix operand[2];
-    bool ring, adds, is_done, brings;
+    bool ring, adds, is_done, brings, pair; /* pair: m, n / 2 are what each block has */
     bool a_there; /* operand[0] is in tensor memory, */
     uint32_t a;   /* at this address */
     uint32_t scale, scales[2], byte[2]; /* scale: their type, 0: it has none; where they are */
@@ -55,17 +61,24 @@ typedef struct product {
 
 typedef struct commit {
     uint32_t site, offset, products; /* that must be done: the oldest ones */
+    bool pair;                       /* it arrives at the other block's barrier, too */
 } commit;
 
 /* Who touched the lanes that a warp reaches of a column, and how many fences it had passed then. */
 typedef struct touch {
     tl_emu_moment when;
     uint32_t site, fences;
+    uint64_t met, handed; /* meetings of the cluster before; the block's arrival elsewhere behind */
 } touch;
 
 struct tl_emu_tensor {
     uint32_t columns, base, site; /* columns 0: none are the block's */
     bool was_asked;               /* it may not ask again */
+    uint32_t programs;            /* 2: of a pair */
+    uint64_t hands; /* arrivals of the block's threads at barriers of other blocks */
+    /* of those of the other block of a pair: the last one that a thread waited for, and what it
+     * knew at its last fence behind that; likewise meetings */
+    uint64_t waited[TL_EMU_MAX_THREADS], got[TL_EMU_MAX_THREADS], met[TL_EMU_MAX_THREADS];
     product *all;                 /* on their way, oldest first */
     uint32_t n, room;
     commit *commits; /* that have not arrived, oldest first */
@@ -98,6 +111,10 @@ void tl_emu_tensor_reset(tl_emu_block *b)
         return;
     t->columns = t->n = t->ncommits = 0;
     t->was_asked = false;
+    t->hands = 0;
+    memset(t->waited, 0, sizeof t->waited);
+    memset(t->got, 0, sizeof t->got);
+    memset(t->met, 0, sizeof t->met);
     memset(t->fences, 0, sizeof t->fences);
     memset(t->after, 0, sizeof t->after);
     memset(t->seen, 0, sizeof t->seen);
@@ -110,8 +127,37 @@ void tl_emu_tensor_reset(tl_emu_block *b)
 /* ---- columns of the block ---- */
 
 typedef struct request {
-    uint32_t site, offset, columns;
+    uint32_t site, offset, columns, programs;
 } request;
+
+/* ---- pairs ---- */
+
+/* The other block of a pair; NULL: it has ended. */
+static tl_emu_block *partner_of(const tl_emu_block *b)
+{
+    return b->cluster->size == 2 ? b->cluster->blocks[1 - b->rank] : NULL;
+}
+
+static tl_emu_block *partner(tl_emu_block *b, uint32_t site)
+{
+    if (b->cluster->size != 2)
+        tl_emu_complain(b, TL_RUN_ASYNC, site, "a pair of programs, in a cluster of %" PRIu32,
+                        b->cluster->size);
+    if (!partner_of(b))
+        tl_emu_complain(b, TL_RUN_ASYNC, site, "the other program of the pair has ended");
+    return partner_of(b);
+}
+
+/* Is a product that needs block b on its way, begun by it or by its partner? */
+static bool needs_block(const tl_emu_block *b)
+{
+    const tl_emu_block *other = partner_of(b);
+    const tensor *t = other ? other->tensor : NULL;
+    bool any = b->tensor && b->tensor->n;
+    for (uint32_t i = 0; t && i < t->n; i++)
+        any |= t->all[i].pair;
+    return any;
+}
 
 static bool is_size(uint32_t columns)
 {
@@ -125,7 +171,7 @@ static void touch_columns(tl_emu_block *b, tensor *t, uint32_t site, uint32_t co
     uint32_t thread = b->current->index / WARP * WARP;
     for (uint32_t c = column; c < column + columns; c++)
         t->touched[c][w] =
-            (touch){tl_emu_block_moment(b->watch, thread), site, t->fences[thread]};
+            (touch){tl_emu_block_moment(b->watch, thread), site, t->fences[thread], b->met, 0};
 }
 
 static void allocate(tl_emu_block *b, void *const *mine)
@@ -142,6 +188,9 @@ static void allocate(tl_emu_block *b, void *const *mine)
                         "the program has asked for tensor memory, and may not do so again");
     bool last = b->job->schedule.order != TL_EMU_ROUND_ROBIN;
     t->was_asked = true;
+    if (r->programs > 1)
+        partner(b, r->site);
+    t->programs = r->programs;
     t->columns = r->columns;
     t->base = last ? COLUMNS - r->columns : 0;
     t->site = r->site;
@@ -157,26 +206,32 @@ static void allocate(tl_emu_block *b, void *const *mine)
         touch_columns(b, t, r->site, t->base, t->columns, w);
 }
 
-void tl_emu_tensor_alloc(uint32_t site, uint32_t offset, uint32_t columns)
+void tl_emu_tensor_alloc(uint32_t site, uint32_t offset, uint32_t columns, uint32_t programs)
 {
     tl_emu_block *b = tl_emu_now;
-    request r = {site, offset, columns};
+    request r = {site, offset, columns, programs};
     if (tl_emu_is_dropped(b, site))
         return;
     tl_emu_count(b, site, TL_LEAF_TENSOR_ALLOC);
     tl_emu_meet_warp(b, TL_LEAF_TENSOR_ALLOC, site, columns, &r, allocate);
 }
 
-/* The cells that an access touches are the program's. */
-static tensor *of_program(tl_emu_block *b, uint32_t site, uint32_t address, uint32_t columns)
+/* The cells that an access touches are those of the program that block m runs. */
+static tensor *of_block(tl_emu_block *b, const tl_emu_block *m, uint32_t site, uint32_t address,
+                        uint32_t columns)
 {
-    tensor *t = b->tensor;
+    tensor *t = m->tensor;
     uint32_t column = address & 0xffff;
     if (!t || !t->columns || column < t->base || column + columns > t->base + t->columns)
         tl_emu_complain(b, TL_RUN_BOUNDS, site,
                         "columns %" PRIu32 " to %" PRIu32 " of tensor memory are not the program's",
                         column, column + columns - 1);
     return t;
+}
+
+static tensor *of_program(tl_emu_block *b, uint32_t site, uint32_t address, uint32_t columns)
+{
+    return of_block(b, b, site, address, columns);
 }
 
 /* Nobody else may touch the columns, of the lanes of warp w, at the same time, or has, for all that
@@ -207,6 +262,49 @@ static void check_untouched(tl_emu_block *b, const tensor *t, uint32_t site, uin
     }
 }
 
+/* Of the other block of a pair, all lanes: nobody there touches them, for all that the current
+ * thread knows. */
+static void check_other_untouched(tl_emu_block *b, tl_emu_block *other, uint32_t site,
+                                  uint32_t column, uint32_t columns)
+{
+    const tensor *t = b->tensor, *theirs = other->tensor;
+    uint32_t self = b->current->index;
+    for (uint32_t c = column; c < column + columns; c++)
+        for (uint32_t w = 0; w < LANES / WARP; w++) {
+            const touch *x = &theirs->touched[c][w];
+            bool fenced = theirs->fences[x->when.thread] > x->fences,
+                 met = fenced && x->met < t->met[self],
+                 got = x->handed && x->handed <= t->got[self];
+            if (x->when.tick && !met && !got)
+                tl_emu_complain(b, TL_RUN_RACE, site,
+                                "thread %" PRIu32 " of the pair's other program may not be through "
+                                "with column %" PRIu32 " of tensor memory",
+                                x->when.thread, c);
+        }
+}
+
+void tl_emu_tensor_hands(tl_emu_block *b, uint64_t *out_number)
+{
+    tensor *t = b->tensor;
+    if (!t)
+        return;
+    *out_number = ++t->hands;
+    for (uint32_t c = 0; c < COLUMNS; c++)
+        for (uint32_t w = 0; w < LANES / WARP; w++) {
+            touch *x = &t->touched[c][w];
+            if (x->when.tick && !x->handed && t->fences[x->when.thread] > x->fences &&
+                tl_emu_block_is_past(b->watch, x->when, b->current->index))
+                x->handed = t->hands;
+        }
+}
+
+void tl_emu_tensor_waited(tl_emu_block *b, uint64_t number)
+{
+    uint64_t *known = b->tensor ? &b->tensor->waited[b->current->index] : NULL;
+    if (known && *known < number)
+        *known = number;
+}
+
 /* Of all lanes. */
 static void check_all_untouched(tl_emu_block *b, const tensor *t, uint32_t site, uint32_t column,
                                 uint32_t columns)
@@ -223,16 +321,18 @@ static void give_back(tl_emu_block *b, void *const *mine)
         tl_emu_complain(b, TL_RUN_ASYNC, r->site,
                         "%" PRIu32 " columns are given back, %" PRIu32 " are the program's",
                         r->columns, t->columns);
-    if (t->n)
+    if (r->programs != t->programs)
+        tl_emu_complain(b, TL_RUN_ASYNC, r->site, "they are of %" PRIu32 " programs", t->programs);
+    if (needs_block(b))
         tl_emu_complain(b, TL_RUN_ASYNC, r->site, "a product onto them is on its way");
     check_all_untouched(b, t, r->site, t->base, t->columns);
     t->columns = 0;
 }
 
-void tl_emu_tensor_free(uint32_t site, uint32_t address, uint32_t columns)
+void tl_emu_tensor_free(uint32_t site, uint32_t address, uint32_t columns, uint32_t programs)
 {
     tl_emu_block *b = tl_emu_now;
-    request r = {site, address, columns};
+    request r = {site, address, columns, programs};
     if (tl_emu_is_dropped(b, site))
         return;
     tl_emu_count(b, site, TL_LEAF_TENSOR_FREE);
@@ -266,6 +366,7 @@ static void read_instruction(tl_emu_block *b, product *p, uint32_t i)
     uint32_t sums = p->type[2] == TILE_I32 ? 2 : 1;
     p->n = (i >> 17 & 63) << 3;
     p->m = (i >> 24 & 31) << 4;
+    p->pair = p->m > LANES;
     p->operand[0].across = i >> 15 & 1;
     p->operand[1].across = i >> 16 & 1;
     TL_EMU_INVARIANT(
@@ -274,8 +375,13 @@ static void read_instruction(tl_emu_block *b, product *p, uint32_t i)
             (i >> 10 & 7) == code_of(p->type[1]) && (i >> 13 & 3) == 0 && i >> 29 == 0,
         "instruction %" PRIx32 " of types %u, %u, %u", i, p->type[0], p->type[1], p->type[2]);
     uint32_t unit = p->m == 64 && (sums == 1 || p->n <= WARP) ? 8 : 16;
+    if (p->pair) {
+        p->m /= 2;
+        unit = sums == 1 ? 16 : 32;
+    }
     TL_EMU_INVARIANT(b, p->site,
-                     (p->m == 64 || p->m == LANES) && p->n && p->n <= 256 && p->n % unit == 0,
+                     ((p->m == 64 && !p->pair) || p->m == LANES) && p->n && p->n <= 256 &&
+                         p->n % unit == 0,
                      "a product of %u rows, %u columns", p->m, p->n);
 }
 
@@ -426,10 +532,28 @@ static void bring(tl_emu_block *b, tensor *t, const product *p)
 
 /* ---- what is done ---- */
 
-static void compute(tl_emu_block *b, tensor *t, product *p)
+/* Those that block m has, of a product that block b has begun. */
+static void compute_rows(tl_emu_block *b, tl_emu_block *m, const product *p)
 {
     tl_emu_number a[LANES][MOST_K], column[MOST_K];
-    uint32_t first = p->address & 0xffff;
+    uint32_t first = p->address & 0xffff, half = p->pair ? p->n / 2 : p->n;
+    for (uint32_t row = 0; row < p->m; row++)
+        for (uint32_t k = 0; k < p->k; k++)
+            a[row][k] =
+                p->a_there ? in_column(m->tensor, p, row, k) : in_memory(m, p, 0, row, k);
+    for (uint32_t n = 0; n < p->n; n++) {
+        tl_emu_block *has = n < half ? b : partner(b, p->site);
+        for (uint32_t k = 0; k < p->k; k++)
+            column[k] = in_memory(has, p, 1, n % half, k);
+        for (uint32_t row = 0; row < p->m; row++) {
+            uint32_t *word = &m->tensor->word[first + n][lane_of(p, row)];
+            *word = sum_of(p, a[row], column, p->adds ? *word : 0);
+        }
+    }
+}
+
+static void compute(tl_emu_block *b, tensor *t, product *p)
+{
     p->is_done = true;
     if (p->brings) {
         bring(b, t, p);
@@ -439,21 +563,13 @@ static void compute(tl_emu_block *b, tensor *t, product *p)
         compute_scaled(b, t, p);
         return;
     }
-    for (uint32_t row = 0; row < p->m; row++)
-        for (uint32_t k = 0; k < p->k; k++)
-            a[row][k] = p->a_there ? in_column(t, p, row, k) : in_memory(b, p, 0, row, k);
-    for (uint32_t n = 0; n < p->n; n++) {
-        for (uint32_t k = 0; k < p->k; k++)
-            column[k] = in_memory(b, p, 1, n, k);
-        for (uint32_t row = 0; row < p->m; row++) {
-            uint32_t *word = &t->word[first + n][lane_of(p, row)];
-            *word = sum_of(p, a[row], column, p->adds ? *word : 0);
-        }
-    }
+    compute_rows(b, b, p);
+    if (p->pair)
+        compute_rows(b, partner(b, p->site), p);
 }
 
 /* Tells the watch of what it reads: pieces of 16 bytes. */
-static bool tell_reads(tl_emu_block *b, const product *p, bool ends)
+static bool tell_reads_of(tl_emu_block *b, const product *p, bool ends)
 {
     bool fine = true;
     for (uint32_t r = 0; p->brings && r < WARP && fine; r++)
@@ -463,13 +579,19 @@ static bool tell_reads(tl_emu_block *b, const product *p, bool ends)
     for (int operand = p->a_there ? 1 : 0; operand < 2; operand++) {
         const tl_emu_matrix *m = &p->operand[operand];
         uint32_t bytes = tl_emu_type_bytes(p->type[operand]), each = CHUNK / bytes,
-                 rows = operand ? p->n : p->m;
+                 rows = !operand ? p->m : p->pair ? p->n / 2 : p->n;
         for (uint32_t i = 0; i < rows && fine; i += m->across ? each : 1)
             for (uint32_t k = 0; k < p->k && fine; k += m->across ? 1 : each)
                 fine = tl_emu_block_product(b->watch, p->site, p->thread,
                                             tl_emu_matrix_at(m, bytes, i, k), ends);
     }
     return fine;
+}
+
+static bool tell_reads(tl_emu_block *b, const product *p, bool ends)
+{
+    return tell_reads_of(b, p, ends) &&
+           (!p->pair || tell_reads_of(partner(b, p->site), p, ends));
 }
 
 static void set_state(tensor *t, const product *p, state to)
@@ -499,8 +621,8 @@ static bool are_in_order(const product *a, const product *b)
     return a->address == b->address && a->n == b->n && a->m == b->m && kind_of(a) == kind_of(b);
 }
 
-/* What it adds to is there, or on its way by the same thread, in order with it. */
-static void check_sums(tl_emu_block *b, const tensor *t, const product *p)
+/* What it adds to is there, or on its way. */
+static void check_states(tl_emu_block *b, const tensor *t, const product *p)
 {
     for (uint32_t n = 0; n < p->n && p->adds; n++)
         for (uint32_t row = 0; row < p->m; row++)
@@ -509,11 +631,27 @@ static void check_sums(tl_emu_block *b, const tensor *t, const product *p)
                                 "the product adds to column %" PRIu32
                                 " of tensor memory, which nobody has written",
                                 (p->address & 0xffff) + n);
+}
+
+/* The same; on its way by the same thread, in order with it. */
+static void check_sums(tl_emu_block *b, const tensor *t, const product *p)
+{
+    check_states(b, t, p);
     for (uint32_t i = 0; i < t->n; i++)
         if (t->all[i].thread != p->thread || !are_in_order(&t->all[i], p))
             tl_emu_complain(b, TL_RUN_ASYNC, p->site, "products of another %s are on their way, "
                             "in no order with it",
                             t->all[i].thread != p->thread ? "thread" : "kind or shape");
+}
+
+/* In the other block of the pair. */
+static void begin_other(tl_emu_block *b, tl_emu_block *other, const product *p)
+{
+    uint32_t first = p->address & 0xffff;
+    tensor *theirs = of_block(b, other, p->site, p->address, p->n);
+    check_other_untouched(b, other, p->site, first, p->n);
+    check_states(b, theirs, p);
+    set_state(theirs, p, ON_ITS_WAY);
 }
 
 /* A is there, and no product's sums are, nor do they go there. */
@@ -547,6 +685,8 @@ static void begin_product(tl_emu_block *b, tensor *t, const product *p)
 {
     check_all_untouched(b, t, p->site, p->address & 0xffff, p->n);
     check_sums(b, t, p);
+    if (p->pair)
+        begin_other(b, partner(b, p->site), p);
     check_a(b, t, p);
     for (uint32_t c = 0; c < p->n; c++) {
         uint32_t column = (p->address & 0xffff) + c;
@@ -589,6 +729,10 @@ void tl_emu_tensor_mma(uint32_t site, uint32_t instruction, uint32_t types, uint
                      "A from lane %u of tensor memory on", p.a >> 16);
     p.operand[1] = read_descriptor(b, site, upper_b | at_b, p.operand[1].across);
     tensor *t = of_program(b, site, address, p.n);
+    TL_EMU_INVARIANT(b, site,
+                     p.pair == (t->programs > 1) && (!p.pair || (b->rank == 0 && !p.a_there)),
+                     "a product of %u programs, begun by program %u, columns of %u",
+                     p.pair ? 2 : 1, b->rank, t->programs);
     TL_EMU_INVARIANT(b, site, address >> 16 == 0 || (p.m == 64 && address >> 16 == 16),
                      "sums from lane %u on", address >> 16);
     begin_product(b, t, &p);
@@ -698,15 +842,26 @@ void tl_emu_tensor_mma_scaled(uint32_t site, uint32_t instruction, uint32_t type
 
 /* ---- when they are done ---- */
 
-void tl_emu_tensor_commit(uint32_t site, uint32_t offset)
+void tl_emu_tensor_commit(uint32_t site, uint32_t offset, uint32_t programs)
 {
     tl_emu_block *b = tl_emu_enter(site, TL_LEAF_TENSOR_COMMIT);
     if (!b)
         return;
     tensor *t = of_program(b, site, b->tensor ? b->tensor->base : 0, 1);
     t->commits = tl_emu_room(b, t->commits, t->ncommits, &t->room_commits, sizeof *t->commits);
-    t->commits[t->ncommits++] = (commit){site, offset, t->n};
+    TL_EMU_INVARIANT(b, site, programs == t->programs, "a commit for %u programs, products of %u",
+                     programs, t->programs);
+    t->commits[t->ncommits++] = (commit){site, offset, t->n, programs > 1};
     b->cluster->changes++;
+}
+
+static void arrives(tensor *t, const product *p)
+{
+    set_state(t, p, KNOWN);
+    for (uint32_t c = 0; c < p->n; c++)
+        t->arrived[(p->address & 0xffff) + c] = t->arrivals;
+    for (uint32_t c = 0; c < a_columns(p); c++)
+        t->arrived[(p->a & 0xffff) + c] = t->arrivals;
 }
 
 /* The oldest n products are done. */
@@ -714,42 +869,54 @@ static void complete(tl_emu_block *b, tensor *t, uint32_t n)
 {
     if (!n) /* a commit of nothing: no product was begun, and nothing is allocated for any */
         return;
+    tensor *theirs = t->programs > 1 ? partner(b, t->all[0].site)->tensor : NULL;
     t->arrivals++;
+    if (theirs)
+        theirs->arrivals++;
     for (uint32_t i = 0; i < n; i++) {
         if (!t->all[i].is_done)
             compute(b, t, &t->all[i]);
         tell_reads(b, &t->all[i], true);
-        set_state(t, &t->all[i], KNOWN);
-        for (uint32_t c = 0; c < t->all[i].n; c++)
-            t->arrived[(t->all[i].address & 0xffff) + c] = t->arrivals;
-        for (uint32_t c = 0; c < a_columns(&t->all[i]); c++)
-            t->arrived[(t->all[i].a & 0xffff) + c] = t->arrivals;
+        arrives(t, &t->all[i]);
+        if (theirs)
+            arrives(theirs, &t->all[i]);
     }
     memmove(t->all, t->all + n, (t->n - n) * sizeof *t->all);
     t->n -= n;
-    for (uint32_t i = 0; i < t->n; i++) /* which may be onto the same columns */
+    for (uint32_t i = 0; i < t->n; i++) { /* which may be onto the same columns */
         set_state(t, &t->all[i], ON_ITS_WAY);
+        if (theirs)
+            set_state(theirs, &t->all[i], ON_ITS_WAY);
+    }
     for (uint32_t i = 0; i < t->ncommits; i++)
         t->commits[i].products -= t->commits[i].products < n ? t->commits[i].products : n;
 }
 
-bool tl_emu_tensor_is_due(const tl_emu_block *b, uint32_t offset)
+/* By a commit of the block m. */
+static bool is_due_by(const tl_emu_block *m, uint32_t offset, bool pair)
 {
-    const tensor *t = b->tensor;
-    uint32_t i = 0;
-    while (t && i < t->ncommits && t->commits[i].offset != offset)
-        i++;
-    return t && i < t->ncommits;
+    const tensor *t = m ? m->tensor : NULL;
+    bool due = false;
+    for (uint32_t i = 0; t && i < t->ncommits && !due; i++)
+        due = t->commits[i].offset == offset && (t->commits[i].pair || !pair);
+    return due;
 }
 
-uint32_t tl_emu_tensor_arrives(tl_emu_block *b, uint32_t *out_site)
+tl_emu_block *tl_emu_tensor_is_due(tl_emu_block *b, uint32_t offset)
+{
+    if (is_due_by(b, offset, false))
+        return b;
+    return is_due_by(partner_of(b), offset, true) ? partner_of(b) : NULL;
+}
+
+tl_emu_arrival tl_emu_tensor_arrives(tl_emu_block *b)
 {
     tensor *t = b->tensor;
     commit oldest = t->commits[0];
+    tl_emu_block *other = oldest.pair ? partner(b, oldest.site) : NULL;
     complete(b, t, oldest.products);
     memmove(t->commits, t->commits + 1, --t->ncommits * sizeof *t->commits);
-    *out_site = oldest.site;
-    return oldest.offset;
+    return (tl_emu_arrival){.site = oldest.site, .offset = oldest.offset, .other = other};
 }
 
 void tl_emu_tensor_fence(uint32_t site, uint32_t after)
@@ -765,6 +932,8 @@ void tl_emu_tensor_fence(uint32_t site, uint32_t after)
     }
     t->after[self] = tl_emu_block_moment(b->watch, self);
     t->seen[self] = t->arrivals;
+    t->got[self] = t->waited[self];
+    t->met[self] = b->met;
 }
 
 /* ---- threads ---- */
@@ -910,8 +1079,8 @@ uint32_t tl_emu_vote_any(uint32_t site, uint32_t is)
 void tl_emu_tensor_ended(tl_emu_block *b)
 {
     const tensor *t = b->tensor;
-    if (t && t->n)
-        tl_emu_say(b, TL_RUN_ASYNC, t->all[0].site,
+    if (t && needs_block(b))
+        tl_emu_say(b, TL_RUN_ASYNC, (t->n ? t : partner_of(b)->tensor)->all[0].site,
                    "the program has ended before this product was waited for");
     else if (t && t->columns)
         tl_emu_say(b, TL_RUN_ASYNC, t->site,

@@ -137,8 +137,12 @@ static tile_status launch_in_clusters(tl_queue *q, const tl_code *code, const tl
 {
     tl_launch alone = *l;
     alone.cluster = 1;
-    if (q->dev->api.launch_ex && launch(q, code, l, params) == TILE_OK)
-        return TILE_OK;
+    bool never_alone = l->kernel->flags & TILE_KERNEL_PAIRS;
+    if (!q->dev->api.launch_ex && never_alone)
+        return tl_gpu_lacks(q->dev, offsetof(tl_gpu_api, launch_ex));
+    tile_status status = q->dev->api.launch_ex ? launch(q, code, l, params) : TILE_DRIVER;
+    if (status == TILE_OK || never_alone)
+        return status;
     return launch(q, code, &alone, params);
 }
 

@@ -163,8 +163,12 @@ static void add_call(Maker *m, tl_leaf leaf)
         args[1] = i32(m, m->pred_known ? 40 + 96 * m->pred_known : 40);
         args[2] = i32(m, m->pred_known != 0);
     }
-    if (leaf == TL_LEAF_TENSOR_ALLOC || leaf == TL_LEAF_TENSOR_FREE)
+    if (leaf == TL_LEAF_TENSOR_ALLOC || leaf == TL_LEAF_TENSOR_FREE) {
         args[2] = i32(m, 32u << m->pred_known);
+        args[3] = i32(m, 1);
+    }
+    if (leaf == TL_LEAF_TENSOR_COMMIT)
+        args[2] = i32(m, 1);
     if (leaf == TL_LEAF_TENSOR_FENCE)
         args[1] = i32(m, m->pred_known & 1);
     if (leaf == TL_LEAF_TENSOR_MMA) { /* f16, tf32, e4m3 */

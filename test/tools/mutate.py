@@ -213,7 +213,24 @@ SCALED = """kernel gemm(const f8e4m3 A[M, K], const u8 sa[M, K / 32], const f8e4
                                      sb[0 +: 128, k / 32 +: 4], acc);
                 C[0 +: 128, 0 +: 128] = acc;
             }}"""
+# two programs of a cluster do their products together: one, or one tile after the other; onto zeros, or onto what is there
+PAIR = """kernel pair(const f16 A[M, K], const f16 B[K, N], f32 C[M, N]) grid(cdiv(M, 128)) cluster(2)
+          {{
+              int m = pid(0) * 128;
+              {loop} {{
+                  tile<f32, 128, 64> acc = {start};
+                  for (int k : range(0, K, 64)) pipeline {hint}
+                      acc = dot(A[m +: 128, k +: 64], B[k +: 64, n +: 64], acc);
+                  C[m +: 128, n +: 64] = acc;
+              }}
+          }}"""
 BLACKWELL = {
+    **{f"tensor_pair{name}": (PAIR.format(loop=loop, start=start, hint=hint), "pair",
+                              f"--warps 4 --stages 3 A=normal(1)[232,320] B=normal(2)[320,{n}] C={c}[232,{n}]", "C")
+       for name, loop, start, hint, n, c in (
+           ("", "const int n = 0;", "0", "specialize(0)", 64, "nan"),
+           ("_alone", "for (int n : range(0, N, 64))", "0", "specialize", 128, "nan"),
+           ("_onto_alone", "for (int n : range(0, N, 64))", "C[m +: 128, n +: 64]", "specialize", 128, "zeros"))},
     **{f"tensor_scaled{name}": (SCALED.format(hint=hint, more=more), "gemm",
                                 f"--warps {warps} --stages {stages} A=normal(1)[104,320] sa=full(126)[104,10] B=normal(2)[120,320] "
                                 "sb=full(128)[120,10] C=nan[104,120]", "C")

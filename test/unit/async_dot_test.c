@@ -581,6 +581,75 @@ static void check_tensor_constants(void)
     }
 }
 
+/* ---- of pairs ---- */
+
+/* B [k, n] of which each program has half of the columns. */
+static const TlType *halved(TlDtype dtype, int32_t k, int32_t n, int row, int span)
+{
+    TlType both = *buffer(dtype, (int32_t[]){k, n / 2}, row, span);
+    TlLayout l = *both.layout;
+    l.reps[1] *= 2;
+    both.shape[1] = n;
+    both.layout = tl_layout_intern(&ctx, &l);
+    return tl_type_halved(&ctx, tl_type_buf(&ctx, dtype, 2, both.shape, both.layout, 1), 1);
+}
+
+/* How many elements of a program's half are not where its descriptor says. */
+static int wrong_in_half(const TlAsyncPlan *plan, const TlAsyncSide *b, int32_t k0)
+{
+    const TlType *t = b->buf->type;
+    int elem = tl_dtype_bytes(t->dtype), wrong = 0;
+    uint64_t start = BASE + tl_async_offset(b, TL_MMA_B, 0, k0);
+    Descriptor d = read_descriptor(
+        tl_async_descriptor(plan->mma, &plan->slot[TL_MMA_B]) | start >> 4, true);
+    for (int32_t n = 0; n < plan->n / 2; n++)
+        for (int32_t k = 0; k < plan->mma->k; k++)
+            wrong += address(&d, plan->slot[TL_MMA_B].across, elem, n, k) !=
+                     BASE + tl_buf_offset(t, (int32_t[]){k0 + k, n});
+    return wrong;
+}
+
+/* PTX ISA 9.7.16.5: 256 rows, N columns, of which each block has N / 2 of B. */
+static void check_pair(const char *name, int32_t n, int row, int span, bool can)
+{
+    Product p;
+    const TlMma *mma = tl_mma_find(name);
+    int32_t k = 128 / tl_dtype_bytes(mma->type[0]);
+    Case c = {name, 128, n, k, 3, {1, row}, {128, span}, {0}};
+    make(&p, &c);
+    const TlType *whole = p.side[TL_MMA_B].buf->type, *half = halved(mma->type[1], k, n, row, span);
+    TlValue b = {.type = half};
+    p.side[TL_MMA_B].buf = &b;
+    TlAsyncPlan *plan = tl_async_plan(&arena, mma, p.side, p.acc);
+    CHECK_INT(tl_buf_slot_bytes(half), tl_buf_slot_bytes(whole) / 2);
+    if (!CHECK(can == (plan != NULL)) || !plan)
+        return;
+    CHECK(plan->pair && plan->n == n && plan->strips.len == 1);
+    CHECK_INT(tl_tensor_instruction(plan, 0), instruction_of(mma, 256, n, false, row == 1));
+    CHECK(tl_tensor_is_pair(tl_tensor_instruction(plan, 0)));
+    for (int32_t k0 = 0; k0 < k; k0 += mma->k)
+        CHECK_INT(wrong_in_half(plan, &p.side[TL_MMA_B], k0), 0);
+}
+
+static void check_pairs(void)
+{
+    check_pair("tcgen05.f16", 256, 1, 128, true);
+    check_pair("tcgen05.f16", 256, 0, 128, true);
+    check_pair("tcgen05.f16", 128, 1, 128, true);
+    check_pair("tcgen05.bf16", 64, 1, 64, true);
+    check_pair("tcgen05.bf16", 32, 1, 32, true);
+    check_pair("tcgen05.f16", 192, 0, 128, true);
+    check_pair("tcgen05.tf32", 64, 0, 128, true);
+    check_pair("tcgen05.e4m3", 256, 0, 128, true);
+    check_pair("tcgen05.e4m3", 256, 1, 128, true);
+    check_pair("tcgen05.s8", 96, 0, 128, true);
+    check_pair("tcgen05.f16", 16, 0, 128, false);  /* 8 columns of each */
+    check_pair("tcgen05.f16", 352, 0, 128, false); /* two instructions */
+    Product p;
+    make(&p, &(Case){"tcgen05.f16", 128, 256, 64, 3, {1, 1}, {128, 128}, {0}});
+    CHECK(p.plan && !p.plan->pair && !tl_tensor_is_pair(tl_tensor_instruction(p.plan, 0)));
+}
+
 int main(void)
 {
     tl_ctx_init(&ctx, (TlAlloc){0});
@@ -596,6 +665,7 @@ int main(void)
     check_tensor();
     apart = false;
     check_tensor_constants();
+    check_pairs();
     tl_arena_free(&arena);
     tl_ctx_free(&ctx);
     return unit_result();

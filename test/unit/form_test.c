@@ -45,7 +45,8 @@ static void texts(void)
 
 static void well_formed(void)
 {
-    static const char *const good[] = {"A=16", "A.extent.1=8,near", "grid", "near,grid,x=1"};
+    static const char *const good[] = {"A=16", "A.extent.1=8,near", "grid", "near,grid,x=1",
+                                       "near,grid,pairs"};
     static const char *const bad[] = {"", ",", "A", "A=", "A=3", "A=0", "A=16,", "A.extent=8",
                                       "A.extent.9=8", "A.width.0=8", "A=16;B=16", "=16",
                                       "near=x", "A.extent.1"};

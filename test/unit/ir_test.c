@@ -47,6 +47,8 @@ static void types_are_interned(void)
     const TlType *buf = tl_type_buf(&ctx, TL_F16, 2, (int32_t[]){2, 2}, l, 3);
     CHECK(buf == tl_type_buf(&ctx, TL_F16, 2, (int32_t[]){2, 2}, l, 3));
     CHECK(buf != tl_type_buf(&ctx, TL_F16, 2, (int32_t[]){2, 2}, l, 2));
+    CHECK(tl_type_halved(&ctx, buf, 1) != buf);
+    CHECK(tl_type_halved(&ctx, tl_type_halved(&ctx, buf, 1), -1) == buf);
     CHECK_STR(tl_type_str(&ctx, buf), "buf<f16, 2, 2, \"offset(0,1)(1,0) -> 2x2\", 3>");
     for (int32_t i = 1; i < 2000; i++) tile1(TL_F32, i);
     CHECK(tile1(TL_F32, 77) == tile1(TL_F32, 77) && tile1(TL_F32, 77)->shape[0] == 77);

@@ -1123,6 +1123,31 @@ static void choice_by_maps(void)
 #undef RUNS
 }
 
+/* A row that tests for whole clusters runs where there are some; else the other one does. */
+static void rows_of_pairs(void)
+{
+    const KernelSpec specs[] = {
+        {.name = "k",
+         .params = {{"x", "f32 view N"}},
+         .grid = {"N"},
+         .cluster = 2,
+         .tests = {{TILE_TEST_CLUSTER, 0, 0, 0, 1}}},
+        {.name = "k", .params = {{"x", "f32 view N"}}, .grid = {"N"}, .cluster = 2,
+         .flags = TILE_KERNEL_OTHERWISE},
+    };
+    tile_kernel *k = get(specs, 2, NULL);
+    const int64_t own[1] = {7};
+    tile_arg x = tile_view(memory, 8);
+    CHECK_INT(tile_launch(k, NULL, &x, 1), TILE_OK);
+    CHECK(seen.launch.kernel - rows_of(seen.launch.image) == 0 && seen.launch.cluster == 2);
+    x = tile_view(memory, 7);
+    CHECK_INT(tile_launch(k, NULL, &x, 1), TILE_OK);
+    CHECK(seen.launch.kernel - rows_of(seen.launch.image) == 1 && seen.launch.cluster == 1);
+    x = tile_view(memory, 8);
+    CHECK_INT(tile_launch_grid(k, NULL, &x, 1, own, 1), TILE_OK);
+    CHECK(seen.launch.kernel - rows_of(seen.launch.image) == 1 && seen.launch.cluster == 1);
+}
+
 /* The row with tests runs where they hold, the other one where one does not; each with slots of its
  * own. */
 static void choice_of_rows(void)
@@ -1205,6 +1230,7 @@ int main(void)
     grid_order();
     cluster_order();
     whole_clusters();
+    rows_of_pairs();
     die_order();
     checked();
     common_elements();

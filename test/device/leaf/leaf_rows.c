@@ -208,10 +208,10 @@ uint32_t leaf_operations(tl_leaf leaf)
                                                             : 1;
 }
 
-/* No image has such a map. */
+/* No image has such a map; and no launch of rows is one of pairs of programs. */
 static bool is_left_out(tl_leaf leaf)
 {
-    return leaf_box_rank(leaf) == 1;
+    return leaf_box_rank(leaf) == 1 || tl_leaf_info(leaf)->family == TL_LEAF_FAMILY_BULK_PAIR;
 }
 
 static bool is_narrow_atomic(tl_leaf leaf)
@@ -1140,7 +1140,7 @@ static void make_tensor(Maker *m, bool scaled, uint32_t rows)
         fill_scales(m, mma);
     CALL(m, MBAR_INIT, word(m, 0), is_first(m), word(m, BAR), word(m, 1));
     LLVMBasicBlockRef join = begin_few(m, WARP);
-    CALL(m, TENSOR_ALLOC, word(m, 0), word(m, ADDRESS), word(m, columns));
+    CALL(m, TENSOR_ALLOC, word(m, 0), word(m, ADDRESS), word(m, columns), word(m, 1));
     end_few(m, join);
     meet_tensor(m);
     LLVMValueRef base = CALL(m, LDS_32, word(m, 0), word(m, ADDRESS)),
@@ -1162,7 +1162,7 @@ static void make_tensor(Maker *m, bool scaled, uint32_t rows)
              word(m, TL_MMA_TYPES(TL_F16, TL_F16, TL_F32)), word(m, 0),
              LLVMConstInt(m->i64, upper, 0), word(m, 2 * step), LLVMConstInt(m->i64, upper, 0),
              word(m, OPERAND_BYTES / 16 + 2 * step), base, yes(m));
-    CALL(m, TENSOR_COMMIT, word(m, 0), word(m, BAR));
+    CALL(m, TENSOR_COMMIT, word(m, 0), word(m, BAR), word(m, 1));
     end_few(m, join);
     CALL(m, MBAR_WAIT, word(m, 0), word(m, BAR), word(m, 0));
     CALL(m, TENSOR_FENCE, word(m, 0), word(m, 1));
@@ -1175,7 +1175,7 @@ static void make_tensor(Maker *m, bool scaled, uint32_t rows)
     }
     meet_tensor(m);
     join = begin_few(m, WARP);
-    CALL(m, TENSOR_FREE, word(m, 0), base, word(m, columns));
+    CALL(m, TENSOR_FREE, word(m, 0), base, word(m, columns), word(m, 1));
     end_few(m, join);
     CALL(m, MBAR_END, word(m, 0), is_first(m), word(m, BAR));
 }
@@ -1305,6 +1305,7 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_BULK_STORE:
     case TL_LEAF_FAMILY_BULK_COMMIT:
     case TL_LEAF_FAMILY_BULK_WAIT: make_bulk_store(m, leaf); break;
+    case TL_LEAF_FAMILY_BULK_PAIR: /* is_left_out */
     case TL_LEAF_FAMILY_COUNT: break;
     }
 }
