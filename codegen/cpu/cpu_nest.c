@@ -288,7 +288,7 @@ static void whole_and_rest(TlCpuGen *g, TlCpuAt *at, const TlCpuBounds *b, const
     if (b->all)
         last = LLVMBuildSelect(g->b, b->all, b->end, last, "");
     at->width = n->tested;
-    if (!b->begin) {
+    if (!b->begin || is_number(b->begin, 0)) {
         part_of_lanes(g, at, b->end, last, body);
         return;
     }
