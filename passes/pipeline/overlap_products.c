@@ -31,6 +31,7 @@
  *
  * This is how FlashAttention-3 overlaps softmax with products in one warpgroup (arXiv 2407.08608,
  * section 3.2). */
+#include "ir/plan/async_dot.h"
 #include "passes/analysis/alive.h"
 #include "passes/analysis/facts.h"
 #include "passes/pass.h"
@@ -111,10 +112,12 @@ static bool carries_sums(const Overlap *o, uint32_t i)
     return is_marked(&sums, tl_in(o->r.body->last, i)->def);
 }
 
-/* Made from fewer registers: the loop carries these. */
+/* Made from fewer registers: the loop carries these. Or put where a product takes it as A: the
+ * product of the iteration before has that until it is awaited. */
 static bool is_shape_for_late(const Overlap *o, const TlOp *op)
 {
-    if (op->opcode != TL_OP_EXPAND && op->opcode != TL_OP_BROADCAST)
+    bool puts = op->opcode == TL_OP_READY && tl_tensor_is_a(op->out[0]);
+    if (op->opcode != TL_OP_EXPAND && op->opcode != TL_OP_BROADCAST && !puts)
         return false;
     for (const TlUse *u = op->out[0]->uses; u; u = u->next)
         if (!tl_rotate_is_late(&o->r, tl_op_in_block(u->user, o->r.body)))
