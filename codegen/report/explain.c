@@ -567,6 +567,10 @@ static void say_fetches(TlSbuf *s, const TlOp *loop)
     if (tl_remark_of(loop, TL_REMARK_ONE_FLOW))
         say_fault(s, (TlProducerFault)tl_remark_of(loop, TL_REMARK_ONE_FLOW));
     say_pair(s, loop);
+    int64_t leading = tl_remark_of(loop, TL_REMARK_LEADING);
+    if (leading)
+        tl_sbuf_putf(s, "; %lld product%s of a trip begun a trip ahead, while threads compute",
+                     (long long)leading, leading == 1 ? "" : "s");
 }
 
 static bool is_load(const TlOp *op)

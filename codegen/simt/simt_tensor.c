@@ -17,7 +17,8 @@
  *     arrive        with products: the same thread commits them to the slot's barrier
  *     await         where no product stands before it in its block, all that have begun are
  *                   committed, as a group. All threads wait for the barrier of the latest group
- *                   that must be done, and take what their lanes have of the tile
+ *                   that must be done, or, if later ones may go on, for the groups of its tokens,
+ *                   and take what their lanes have of the tile
  *     tensor_end    warp 0 gives the columns back
  *
  * With `pair`, products are those of two programs, the first of which begins them: its threads do
@@ -42,9 +43,12 @@ struct TlSimtTensor {
     const TlOp *op;
     uint32_t bars;        /* offset of the first */
     LLVMValueRef address; /* of the columns */
+    const TlOp *met;      /* the latest READY behind which threads have met, right then */
     LLVMValueRef commits; /* where the number of groups is */
     bool pair;
     LLVMValueRef meetings; /* and that of meetings of a pair */
+    LLVMValueRef group[TL_TENSOR_COLUMNS]; /* and that of the latest product onto sums that begin
+                                            * with the column, where an await asks for it */
 };
 
 bool tl_simt_tensor_is_pair(const TlSimt *g)
@@ -120,14 +124,23 @@ static LLVMValueRef columns_of(TlSimt *g)
 }
 
 /* A counter of the thread's, which is in a register in the end. */
-static LLVMValueRef new_counter(TlSimt *g)
+static LLVMValueRef new_counter(TlSimt *g, int first)
 {
     LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b);
     LLVMPositionBuilderBefore(g->b, LLVMGetBasicBlockTerminator(g->prologue));
     LLVMValueRef at = LLVMBuildAlloca(g->b, g->i32, "groups");
-    LLVMBuildStore(g->b, tl_simt_i32(g, 0), at);
+    LLVMBuildStore(g->b, tl_simt_i32(g, (uint32_t)first), at);
     LLVMPositionBuilderAtEnd(g->b, here);
     return at;
+}
+
+static LLVMValueRef group_of(TlSimt *g, const TlValue *token)
+{
+    int64_t column = tl_attr_int(tl_tensor_root(token), TL_ATTR_COLUMN, 0);
+    LLVMValueRef *group = &g->tensor->group[column];
+    if (!*group)
+        *group = new_counter(g, -1);
+    return *group;
 }
 
 void tl_simt_tensor(TlSimt *g, const TlOp *op)
@@ -138,11 +151,11 @@ void tl_simt_tensor(TlSimt *g, const TlOp *op)
     g->tensor = TL_NEW(g->arena, struct TlSimtTensor);
     *g->tensor = (struct TlSimtTensor){.op = op,
                                        .bars = (uint32_t)at,
-                                       .commits = new_counter(g),
+                                       .commits = new_counter(g, 0),
                                        .pair = tl_attr_flag(op, TL_ATTR_PAIR)};
     if (g->tensor->pair) {
         LLVMValueRef args[] = {is_first_thread(g), bar_at(g, PAIR_BAR), tl_simt_i32(g, 2)};
-        g->tensor->meetings = new_counter(g);
+        g->tensor->meetings = new_counter(g, 0);
         tl_simt_leaf(g, TL_LEAF_MBAR_INIT, 3, args);
     }
     for (uint32_t i = 0; i < TL_TENSOR_BARS; i++) {
@@ -385,18 +398,21 @@ void tl_simt_tensor_ready(TlSimt *g, TlOp *op)
     LLVMValueRef *x = tl_simt_regs(g, tl_in(op, 0));
     bool of_a = tl_tensor_is_a(op->out[0]),
          zeros = !of_a && are_zeros(x, tl_simt_count(tl_in(op, 0)));
-    bool met = have_met(op);
+    bool just = op->prev && op->prev == g->tensor->met, met = just || have_met(op),
+         meets = of_a ? !meets_later(op) : !zeros || !met;
     if (!zeros) {
         if (!met) /* other warps may have taken sums from these columns */
             meet(g);
         store(g, op, x);
     }
-    if (of_a ? !meets_later(op) : !zeros || !met) {
+    if (meets) {
         meet(g);
         if (g->tensor->pair)
             meet_pair(g);
         fence(g, AFTER);
     }
+    if (meets || just)
+        g->tensor->met = op;
     set_filled(g, op->out[0], LLVMConstInt(g->i1, !zeros, 0));
 }
 
@@ -449,11 +465,36 @@ static uint32_t pending_groups(const TlOp *await)
     return n < TL_TENSOR_BARS ? n : TL_TENSOR_BARS - 1;
 }
 
-/* Does the product commit a group; then the await follows. */
+/* Do products say between the two that slots are free? Then what an await is for is committed
+ * behind that, so that it is for this, too. */
+static bool says_so_between(const TlOp *product, const TlOp *await)
+{
+    const TlOp *op = product->next;
+    while (op != await && !(op->opcode == TL_OP_ARRIVE && tl_attr_flag(op, TL_ATTR_PRODUCTS)))
+        op = op->next;
+    return op != await;
+}
+
+/* The first of a loop's body. */
+static const TlOp *first_of(const TlOp *loop)
+{
+    const TlOp *op = loop->regions[0]->first;
+    bool is = op->opcode == TL_OP_DOT_ASYNC || op->opcode == TL_OP_AWAIT || op->nregions;
+    return is ? op : neighbour(op, false);
+}
+
+/* Does the product commit a group; then the await follows: in its block, or as the first of the
+ * loop that is next, or is around it, if that is for tokens. */
 static const TlOp *await_of(const TlOp *product)
 {
-    const TlOp *next = neighbour(product, false);
-    return next && next->opcode == TL_OP_AWAIT ? next : NULL;
+    const TlOp *next = neighbour(product, false),
+               *loop = next ? next : product->block->parent;
+    if (next && next->opcode == TL_OP_AWAIT)
+        return says_so_between(product, next) ? NULL : next;
+    if (!loop || loop->opcode != TL_OP_FOR)
+        return NULL;
+    next = first_of(loop);
+    return next && tl_tensor_awaits_tokens(next) ? next : NULL;
 }
 
 /* By a thread of warp 0, always the same; of a pair, the first program's. */
@@ -632,6 +673,7 @@ void tl_simt_tensor_dot(TlSimt *g, TlOp *op)
     LLVMBasicBlockRef join = begin_thread(g, "products");
     begin_product(g, &p, await ? bar_of(g, n) : NULL);
     end_first_warp(g, join);
+    LLVMBuildStore(g->b, n, group_of(g, p.dot.acc));
     if (await)
         count_group(g, n);
     set_filled(g, op->out[0], LLVMConstInt(g->i1, 1, 0));
@@ -684,15 +726,21 @@ static void load(TlSimt *g, const TlValue *from, const TlValue *to)
 void tl_simt_tensor_await(TlSimt *g, TlOp *op)
 {
     const TlOp *before = neighbour(op, true);
-    if (!is_product(before) && !(before && before->opcode == TL_OP_AWAIT)) {
+    bool tokens = tl_tensor_awaits_tokens(op),
+         committed = (is_product(before) && !says_so_between(before, op)) ||
+                     (before && before->opcode == TL_OP_AWAIT);
+    if (!tokens && !committed) {
         LLVMValueRef n = count(g);
         tl_simt_tensor_arrive(g, bar_of(g, n));
         count_group(g, n);
     }
-    wait_for(g, LLVMBuildSub(g->b, count(g), tl_simt_i32(g, 1 + pending_groups(op)), ""));
+    for (uint32_t i = 0; tokens && i < op->nin; i++)
+        wait_for(g, LLVMBuildLoad2(g->b, g->i32, group_of(g, tl_in(op, i)), ""));
+    if (!tokens)
+        wait_for(g, LLVMBuildSub(g->b, count(g), tl_simt_i32(g, 1 + pending_groups(op)), ""));
     if (op->nin)
         fence(g, AFTER);
-    else
+    else if (tl_tensor_meets_at(op))
         tl_simt_barrier(g); /* so that no warp lags behind, and misses a phase */
     for (uint32_t i = 0; i < op->nin; i++)
         load(g, tl_in(op, i), op->out[i]);

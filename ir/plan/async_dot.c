@@ -342,6 +342,22 @@ bool tl_tensor_is_a(const TlValue *v)
            tl_async_dot(u->user).side[TL_MMA_A].tensor == v;
 }
 
+bool tl_tensor_awaits_tokens(const TlOp *await)
+{
+    return await->opcode == TL_OP_AWAIT && await->nin && tl_in(await, 0)->type->kind == TL_TENSOR &&
+           tl_attr_int(await, TL_ATTR_PENDING, 0) > 0;
+}
+
+bool tl_tensor_meets_at(const TlOp *await)
+{
+    TL_ASSERT(await->opcode == TL_OP_AWAIT, "%s is no await", tl_op_info(await->opcode)->text);
+    const TlOp *op = await->nin ? NULL : await->next;
+    while (op && op->opcode != TL_OP_RESCALE &&
+           !(op->opcode == TL_OP_READY && tl_tensor_is_a(op->out[0])))
+        op = op->next;
+    return !await->nin && !op;
+}
+
 TlOp *tl_tensor_root(const TlValue *v)
 {
     TL_ASSERT(v->type->kind == TL_TENSOR, "value %u is not in tensor memory", v->id);

@@ -97,6 +97,12 @@ int32_t tl_tensor_column(const TlType *t, int32_t row, int32_t column);
 bool tl_tensor_takes_a(const TlType *t);
 /* Is it what a product takes as A? */
 bool tl_tensor_is_a(const TlValue *v);
+/* An await of tokens that lets later products go on (`pending`): it is for their products, and no
+ * others, which have been committed where they were begun. */
+bool tl_tensor_awaits_tokens(const TlOp *await);
+/* Do all threads meet at an await without tokens? Not where they do so behind it in its block: no
+ * warp lags so far behind that it misses a phase of a barrier. */
+bool tl_tensor_meets_at(const TlOp *await);
 /* The READY from which a value of type tensor is: through products, and as loops carry it. */
 TlOp *tl_tensor_root(const TlValue *v);
 #endif

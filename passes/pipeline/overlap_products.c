@@ -31,21 +31,17 @@
  *
  * This is how FlashAttention-3 overlaps softmax with products in one warpgroup (arXiv 2407.08608,
  * section 3.2). */
+#include "ir/plan/async_dot.h"
 #include "passes/analysis/alive.h"
 #include "passes/analysis/facts.h"
 #include "passes/pass.h"
+#include "passes/pipeline/rotate_loop.h"
 
 enum { OF_PRODUCER = 128 * 24 }; /* registers of the warps that begin copies (setmaxnreg) */
 
 typedef struct Overlap {
-    TlFn *fn;
-    TlCtx *ctx;
-    TlArena *arena;
-    TlOp *loop;
-    TlBlock *body;
-    TlMap late;              /* ops of the late part */
-    TL_VEC(TlValue *) taken; /* by the late part, from the early one or the iteration's start */
-    int64_t begun;           /* late products */
+    TlRotate r;
+    int64_t begun; /* late products */
 } Overlap;
 
 /* ---- 1. where ---- */
@@ -65,16 +61,9 @@ static bool is_movable(const TlOp *op)
     return tl_op_is_pure(op); /* branches too: a mask that few iterations need */
 }
 
-static bool counts_up(const TlOp *loop)
-{
-    TlWideInt step;
-    return tl_is_signed(tl_in(loop, 2)->type->dtype) &&
-           tl_const_int_value(tl_in(loop, 2), &step) && step > 0;
-}
-
 static bool is_loop_for_it(const TlOp *loop)
 {
-    if (loop->opcode != TL_OP_FOR || tl_op_role(loop) != 1 || !counts_up(loop))
+    if (loop->opcode != TL_OP_FOR || tl_op_role(loop) != 1 || !tl_rotate_counts_up(loop))
         return false;
     for (const TlOp *op = loop->regions[0]->first; op; op = op->next)
         if (!is_movable(op))
@@ -92,29 +81,19 @@ static bool is_marked(const TlMap *marks, const TlOp *op)
     return op && tl_map_get(marks, (uint64_t)(uintptr_t)op, NULL);
 }
 
-static bool is_late(const Overlap *o, const TlOp *op)
-{
-    return is_marked(&o->late, op);
-}
-
-static bool is_in_body(const Overlap *o, const TlValue *v)
-{
-    return v->def ? v->def->block == o->body : v->block == o->body;
-}
-
 /* What takes the value in the same iteration. */
 static void mark_dependents(const Overlap *o, TlMap *marks, const TlValue *v)
 {
     for (const TlUse *u = v->uses; u; u = u->next) {
-        const TlOp *user = tl_op_in_block(u->user, o->body);
-        if (user && user != o->body->last)
+        const TlOp *user = tl_op_in_block(u->user, o->r.body);
+        if (user && user != o->r.body->last)
             tl_map_put(marks, (uint64_t)(uintptr_t)user, 1);
     }
 }
 
 static void spread(const Overlap *o, TlMap *marks)
 {
-    for (const TlOp *op = o->body->first; op; op = op->next)
+    for (const TlOp *op = o->r.body->first; op; op = op->next)
         if (is_marked(marks, op))
             for (uint32_t i = 0; i < op->nout; i++)
                 mark_dependents(o, marks, op->out[i]);
@@ -123,23 +102,25 @@ static void spread(const Overlap *o, TlMap *marks)
 /* Are the sums of a product carried: from the argument through a product to what is yielded? */
 static bool carries_sums(const Overlap *o, uint32_t i)
 {
-    TlMap from = {.arena = o->arena}, sums = {.arena = o->arena};
-    mark_dependents(o, &from, o->body->args[i + 1]);
+    TlMap from = {.arena = o->r.arena}, sums = {.arena = o->r.arena};
+    mark_dependents(o, &from, o->r.body->args[i + 1]);
     spread(o, &from);
-    for (const TlOp *op = o->body->first; op; op = op->next)
+    for (const TlOp *op = o->r.body->first; op; op = op->next)
         if (op->opcode == TL_OP_DOT_ASYNC && is_marked(&from, tl_in(op, op->nin - 1)->def))
             mark_dependents(o, &sums, op->out[0]);
     spread(o, &sums);
-    return is_marked(&sums, tl_in(o->body->last, i)->def);
+    return is_marked(&sums, tl_in(o->r.body->last, i)->def);
 }
 
-/* Made from fewer registers: the loop carries these. */
+/* Made from fewer registers: the loop carries these. Or put where a product takes it as A: the
+ * product of the iteration before has that until it is awaited. */
 static bool is_shape_for_late(const Overlap *o, const TlOp *op)
 {
-    if (op->opcode != TL_OP_EXPAND && op->opcode != TL_OP_BROADCAST)
+    bool puts = op->opcode == TL_OP_READY && tl_tensor_is_a(op->out[0]);
+    if (op->opcode != TL_OP_EXPAND && op->opcode != TL_OP_BROADCAST && !puts)
         return false;
     for (const TlUse *u = op->out[0]->uses; u; u = u->next)
-        if (!is_late(o, tl_op_in_block(u->user, o->body)))
+        if (!tl_rotate_is_late(&o->r, tl_op_in_block(u->user, o->r.body)))
             return false;
     return true;
 }
@@ -148,20 +129,22 @@ static bool is_shape_for_late(const Overlap *o, const TlOp *op)
  */
 static bool find_late(Overlap *o)
 {
-    tl_map_init(&o->late, o->arena);
-    for (uint32_t i = 0; i < o->loop->nout; i++)
-        if (carries_sums(o, i))
-            mark_dependents(o, &o->late, o->body->args[i + 1]);
-    for (TlOp *op = o->body->first; op; op = op->next)
+    TlRotate *r = &o->r;
+    for (uint32_t i = 0; i < r->loop->nout; i++) {
+        r->late_carried[i] = carries_sums(o, i);
+        if (r->late_carried[i])
+            mark_dependents(o, &r->late, r->body->args[i + 1]);
+    }
+    for (TlOp *op = r->body->first; op; op = op->next)
         if (op->opcode == TL_OP_ARRIVE)
-            tl_map_put(&o->late, (uint64_t)(uintptr_t)op, 1);
-    spread(o, &o->late);
-    for (TlOp *op = o->body->last; op; op = op->prev)
+            tl_rotate_set_late(r, op);
+    spread(o, &r->late);
+    for (TlOp *op = r->body->last; op; op = op->prev)
         if (is_shape_for_late(o, op))
-            tl_map_put(&o->late, (uint64_t)(uintptr_t)op, 1);
-    for (uint32_t i = 0; i < o->loop->nout; i++) {
-        const TlValue *next = tl_in(o->body->last, i);
-        if (next->def && is_late(o, next->def) && !carries_sums(o, i))
+            tl_rotate_set_late(r, op);
+    for (uint32_t i = 0; i < r->loop->nout; i++) {
+        const TlValue *next = tl_in(r->body->last, i);
+        if (next->def && tl_rotate_is_late(r, next->def) && !r->late_carried[i])
             return false;
     }
     return true;
@@ -170,50 +153,26 @@ static bool find_late(Overlap *o)
 static bool has_both(Overlap *o)
 {
     int64_t early = 0;
-    for (const TlOp *op = o->body->first; op; op = op->next) {
-        bool product = op->opcode == TL_OP_DOT_ASYNC;
-        o->begun += product && is_late(o, op);
-        early += product && !is_late(o, op);
+    for (const TlOp *op = o->r.body->first; op; op = op->next) {
+        bool product = op->opcode == TL_OP_DOT_ASYNC, late = tl_rotate_is_late(&o->r, op);
+        o->begun += product && late;
+        early += product && !late;
     }
     return early > 0 && o->begun > 0;
-}
-
-static bool is_taken(const Overlap *o, const TlValue *v)
-{
-    for (uint32_t i = 0; i < o->taken.len; i++)
-        if (o->taken.data[i] == v)
-            return true;
-    return false;
-}
-
-/* Is it of the late part: what one of its ops gives, or sums that come in? */
-static bool is_its_own(const Overlap *o, const TlValue *v)
-{
-    return v->def ? is_late(o, v->def) : v->index > 0 && carries_sums(o, v->index - 1);
-}
-
-static void find_taken(Overlap *o)
-{
-    for (TlOp *op = o->body->first; op; op = tl_walk_next(op, o->loop))
-        for (uint32_t i = 0; is_late(o, tl_op_in_block(op, o->body)) && i < op->nin; i++) {
-            TlValue *v = tl_in(op, i);
-            if (is_in_body(o, v) && !is_its_own(o, v) && !is_taken(o, v))
-                tl_vec_push(o->arena, &o->taken, v);
-        }
 }
 
 /* ---- 4. registers ---- */
 
 static bool fits_registers(const Overlap *o, const TlPassCtx *px)
 {
-    int64_t threads = (int64_t)o->fn->body->warps * px->machine->lanes,
+    int64_t threads = (int64_t)o->r.fn->body->warps * px->machine->lanes,
             all = (TL_WARPGROUP_REGISTERS - OF_PRODUCER) / threads, late = 0, early = 0;
-    for (const TlOp *op = o->body->first; op; op = op->next) {
+    for (const TlOp *op = o->r.body->first; op; op = op->next) {
         if (op->opcode != TL_OP_DOT_ASYNC)
             continue;
-        int64_t words = is_late(o, op) ? tl_words_alive(o->fn, o->arena, op) : 0;
+        int64_t words = tl_rotate_is_late(&o->r, op) ? tl_words_alive(o->r.fn, o->r.arena, op) : 0;
         late = words > late ? words : late;
-        early += is_late(o, op) ? 0 : tl_words_of(op->out[0]);
+        early += tl_rotate_is_late(&o->r, op) ? 0 : tl_words_of(op->out[0]);
     }
     all = all < px->machine->registers ? all : px->machine->registers;
     return late + early + TL_OTHER_REGISTERS <= all;
@@ -225,8 +184,8 @@ static bool fits_registers(const Overlap *o, const TlPassCtx *px)
 static TlOp *copy_part(const Overlap *o, TlBuilder *b, TlOp *from, bool late, bool all, TlMap *map)
 {
     TlOp *op = from;
-    for (; op != o->body->last; op = op->next) {
-        if (is_late(o, op) != late)
+    for (; op != o->r.body->last; op = op->next) {
+        if (tl_rotate_is_late(&o->r, op) != late)
             continue;
         if (!all && op->opcode == TL_OP_AWAIT)
             return op;
@@ -235,120 +194,38 @@ static TlOp *copy_part(const Overlap *o, TlBuilder *b, TlOp *from, bool late, bo
     return op;
 }
 
-/* The early part of iteration lo: `map` knows its values then. */
-static void begin_first(const Overlap *o, TlBuilder *b, TlMap *map)
+/* Both begin what they begin; then the early part awaits its products, and goes on. */
+static void fill(void *user, TlRotated *to)
 {
-    tl_map_put_ptr(map, o->body->args[0], tl_in(o->loop, 0));
-    for (uint32_t i = 0; i < o->loop->nout; i++)
-        tl_map_put_ptr(map, o->body->args[i + 1], tl_in(o->loop, i + 3));
-    copy_part(o, b, o->body->first, false, true, map);
-}
-
-/* lo + step, no further than the type goes: then there is no second iteration. */
-static TlValue *second(const Overlap *o, TlBuilder *b)
-{
-    TlValue *lo = tl_in(o->loop, 0), *step = tl_in(o->loop, 2);
-    TlWideInt by, most = ((TlWideInt)1 << (tl_dtype_bits(lo->type->dtype) - 1)) - 1, known;
-    tl_const_int_value(step, &by);
-    if (tl_const_int_value(lo, &known))
-        return tl_const_int(b, lo->type, (int64_t)(known + by < most ? known + by : most));
-    lo = tl_binary(b, TL_OP_MIN, lo, tl_const_int(b, lo->type, (int64_t)(most - by)));
-    return tl_binary(b, TL_OP_ADD, lo, step);
-}
-
-static TlOp *make_loop(const Overlap *o, TlBuilder *b, TlMap *first)
-{
-    uint32_t n = o->loop->nout, all = n + o->taken.len;
-    TlValue **in = TL_NEW_ARRAY(o->arena, TlValue *, all + 3);
-    const TlType **types = TL_NEW_ARRAY(o->arena, const TlType *, all + 1);
-    in[0] = second(o, b);
-    in[1] = tl_in(o->loop, 1);
-    in[2] = tl_in(o->loop, 2);
-    for (uint32_t i = 0; i < all; i++) {
-        TlValue *v = i >= n               ? o->taken.data[i - n]
-                     : carries_sums(o, i) ? o->body->args[i + 1]
-                                          : tl_in(o->body->last, i);
-        in[i + 3] = tl_mapped(first, v);
-        types[i] = in[i + 3]->type;
+    const Overlap *o = user;
+    TlOp *first = o->r.body->first, *last = o->r.body->last,
+         *awaited = copy_part(o, &to->b, first, false, false, &to->early),
+         *behind = copy_part(o, &to->b, first, true, false, &to->now);
+    if (awaited != last) {
+        TlOp *await = tl_op_clone(&to->b, awaited, &to->early);
+        tl_attr_set(o->r.fn, await, (TlAttr){.id = TL_ATTR_PENDING, .u.i = o->begun});
+        copy_part(o, &to->b, awaited->next, false, true, &to->early);
     }
-    TlOp *made = tl_op_like(b, o->loop, all + 3, in, all, types);
-    TlBlock *body = made->regions[0];
-    body->warps = o->body->warps;
-    for (uint32_t i = 0; i <= all; i++) {
-        const TlValue *old = i <= n ? o->body->args[i] : o->taken.data[i - n - 1];
-        tl_block_arg(body, old->type, old->name);
-    }
-    return made;
-}
-
-static void fill_loop(const Overlap *o, TlOp *made)
-{
-    uint32_t n = o->loop->nout;
-    TlBlock *body = made->regions[0];
-    TlBuilder b = {.fn = o->fn, .block = body, .loc = o->loop->loc};
-    TlMap early = {.arena = o->arena}, late = {.arena = o->arena};
-    tl_map_put_ptr(&early, o->body->args[0], body->args[0]);
-    for (uint32_t i = 0; i < n; i++)
-        tl_map_put_ptr(carries_sums(o, i) ? &late : &early, o->body->args[i + 1],
-                       body->args[i + 1]);
-    for (uint32_t i = 0; i < o->taken.len; i++)
-        tl_map_put_ptr(&late, o->taken.data[i], body->args[n + 1 + i]);
-    TlOp *awaited = copy_part(o, &b, o->body->first, false, false, &early),
-         *behind = copy_part(o, &b, o->body->first, true, false, &late);
-    if (awaited != o->body->last) {
-        TlOp *await = tl_op_clone(&b, awaited, &early);
-        tl_attr_set(o->fn, await, (TlAttr){.id = TL_ATTR_PENDING, .u.i = o->begun});
-        copy_part(o, &b, awaited->next, false, true, &early);
-    }
-    copy_part(o, &b, behind, true, true, &late);
-    TlValue **next = TL_NEW_ARRAY(o->arena, TlValue *, made->nout);
-    for (uint32_t i = 0; i < made->nout; i++)
-        next[i] = i >= n ? tl_mapped(&early, o->taken.data[i - n])
-                         : tl_mapped(carries_sums(o, i) ? &late : &early, tl_in(o->body->last, i));
-    tl_yield(&b, TL_OP_YIELD, made->nout, next);
-}
-
-/* The late part of the last iteration; `out`: what the whole gives. */
-static void end_last(const Overlap *o, TlBuilder *b, const TlOp *made, TlValue **out)
-{
-    uint32_t n = o->loop->nout;
-    TlMap map = {.arena = o->arena};
-    for (uint32_t i = 0; i < o->taken.len; i++)
-        tl_map_put_ptr(&map, o->taken.data[i], made->out[n + i]);
-    for (uint32_t i = 0; i < n; i++)
-        if (carries_sums(o, i))
-            tl_map_put_ptr(&map, o->body->args[i + 1], made->out[i]);
-    copy_part(o, b, o->body->first, true, true, &map);
-    for (uint32_t i = 0; i < n; i++)
-        out[i] = carries_sums(o, i) ? tl_mapped(&map, tl_in(o->body->last, i)) : made->out[i];
-}
-
-static void make_all(const Overlap *o, TlBuilder *b, TlValue **out)
-{
-    TlMap first = {.arena = o->arena};
-    begin_first(o, b, &first);
-    TlOp *made = make_loop(o, b, &first);
-    fill_loop(o, made);
-    end_last(o, b, made, out);
+    copy_part(o, &to->b, behind, true, true, &to->now);
 }
 
 /* if there is an iteration { all of it } else { what comes in } */
-static TlOp *make_branch(const Overlap *o, TlBuilder *b)
+static TlOp *make_branch(Overlap *o, TlBuilder *b)
 {
-    uint32_t n = o->loop->nout;
-    const TlType **types = TL_NEW_ARRAY(o->arena, const TlType *, n + 1);
-    TlValue **values = TL_NEW_ARRAY(o->arena, TlValue *, n + 1),
-            *any = tl_binary(b, TL_OP_LT, tl_in(o->loop, 0), tl_in(o->loop, 1));
+    uint32_t n = o->r.loop->nout;
+    const TlType **types = TL_NEW_ARRAY(o->r.arena, const TlType *, n + 1);
+    TlValue **values = TL_NEW_ARRAY(o->r.arena, TlValue *, n + 1),
+            *any = tl_binary(b, TL_OP_LT, tl_in(o->r.loop, 0), tl_in(o->r.loop, 1));
     for (uint32_t i = 0; i < n; i++)
-        types[i] = o->loop->out[i]->type;
+        types[i] = o->r.loop->out[i]->type;
     TlOp *branch = tl_op_new(b, TL_OP_IF, 1, &any, n, types, 2, 0, NULL);
     for (int r = 0; r < 2; r++) {
-        TlBuilder arm = {.fn = o->fn, .block = branch->regions[r], .loc = o->loop->loc};
-        arm.block->warps = o->loop->block->warps;
+        TlBuilder arm = {.fn = o->r.fn, .block = branch->regions[r], .loc = o->r.loop->loc};
+        arm.block->warps = o->r.loop->block->warps;
         for (uint32_t i = 0; i < n; i++)
-            values[i] = tl_in(o->loop, i + 3);
+            values[i] = tl_in(o->r.loop, i + 3);
         if (r == 0)
-            make_all(o, &arm, values);
+            tl_rotate_make(&o->r, &arm, fill, o, values);
         tl_yield(&arm, TL_OP_YIELD, n, values);
     }
     return branch;
@@ -357,18 +234,18 @@ static TlOp *make_branch(const Overlap *o, TlBuilder *b)
 static void overlap(Overlap *o)
 {
     TlWideInt trips;
-    TlBuilder b = tl_builder_before(o->loop);
-    TlValue **out = TL_NEW_ARRAY(o->arena, TlValue *, o->loop->nout + 1);
-    if (tl_const_trips(o->loop, &trips) && trips > 0)
-        make_all(o, &b, out);
+    TlBuilder b = tl_builder_before(o->r.loop);
+    TlValue **out = TL_NEW_ARRAY(o->r.arena, TlValue *, o->r.loop->nout + 1);
+    if (tl_const_trips(o->r.loop, &trips) && trips > 0)
+        tl_rotate_make(&o->r, &b, fill, o, out);
     else {
         TlOp *branch = make_branch(o, &b);
-        for (uint32_t i = 0; i < o->loop->nout; i++)
+        for (uint32_t i = 0; i < o->r.loop->nout; i++)
             out[i] = branch->out[i];
     }
-    for (uint32_t i = 0; i < o->loop->nout; i++)
-        tl_replace_uses(o->loop->out[i], out[i]);
-    tl_op_erase(o->loop);
+    for (uint32_t i = 0; i < o->r.loop->nout; i++)
+        tl_replace_uses(o->r.loop->out[i], out[i]);
+    tl_op_erase(o->r.loop);
 }
 
 /* ---- the pass ---- */
@@ -383,14 +260,10 @@ TlPassResult tl_pass_overlap_products(TlFn *fn, TlPassCtx *px)
         if (is_loop_for_it(op))
             tl_vec_push(px->scratch, &loops, op);
     for (uint32_t i = 0; i < loops.len; i++) {
-        Overlap o = {.fn = fn,
-                     .ctx = px->ctx,
-                     .arena = px->scratch,
-                     .loop = loops.data[i],
-                     .body = loops.data[i]->regions[0]};
+        Overlap o = {.r = tl_rotate_begin(fn, px->scratch, loops.data[i])};
         if (!find_late(&o) || !has_both(&o) || !fits_registers(&o, px))
             continue;
-        find_taken(&o);
+        tl_rotate_find_taken(&o.r);
         overlap(&o);
         changed = true;
     }

@@ -1,4 +1,5 @@
 /* The list of events of synchronize (sync_impl.h). */
+#include "ir/plan/async_dot.h"
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/staged.h"
 #include "ir/plan/staged_plan.h"
@@ -161,7 +162,7 @@ static void drop_idle_reads(TlSync *s)
 /* At an await in a loop of products into tensor memory (simt_tensor.c). */
 static bool threads_meet(const TlOp *wait, bool in_tensor)
 {
-    return in_tensor && wait->opcode == TL_OP_AWAIT && wait->nin == 0;
+    return in_tensor && wait->opcode == TL_OP_AWAIT && tl_tensor_meets_at(wait);
 }
 
 static bool has_tensor(const TlFn *fn)
