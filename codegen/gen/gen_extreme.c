@@ -96,17 +96,19 @@ static LLVMValueRef by_range(const Extreme *e, const Range *r, LLVMValueRef x, L
     return tl_gen_intrinsic(g, r->name, NULL, 0, args, r->nargs);
 }
 
-/* NULL: it would not be right. */
+/* NULL: there is none. */
 static LLVMValueRef ranged(const Extreme *e, int bits)
 {
     const Range *r = range_of(e->g, bits, tl_gen_width_of(e->a));
-    bool b_signals = e->of_b & TL_MAY_BE_SIGNALING;
-    if (!r || (b_signals && may_be_nan(e->of_a)))
+    bool a_signals = e->of_a & TL_MAY_BE_SIGNALING, b_signals = e->of_b & TL_MAY_BE_SIGNALING;
+    if (!r)
         return NULL;
     LLVMValueRef x = by_range(e, r, e->b, e->a);
     if (b_signals)
-        return select_(e->g, is_number(e->g, e->b), x, e->a);
-    return e->of_a & TL_MAY_BE_SIGNALING ? select_(e->g, is_number(e->g, e->a), x, e->b) : x;
+        x = select_(e->g, is_number(e->g, e->b), x, e->a);
+    return a_signals || (b_signals && may_be_nan(e->of_a)) /* of two NaN it is b */
+               ? select_(e->g, is_number(e->g, e->a), x, e->b)
+               : x;
 }
 
 /* ---- by bits ---- */

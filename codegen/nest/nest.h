@@ -63,8 +63,9 @@ bool tl_nest_joins(const TlOp *reshape);
 int tl_nest_join_width(const TlOp *reshape, int limit);
 int tl_nest_last_axis(const TlType *type); /* the last of extent > 1; -1: none */
 /* May a reshape go without a home if its operand has one? Neither has gaps, so that what lies side
- * by side in the one does in the other; and it is more than registers hold. */
-bool tl_nest_may_read_home(const TlNestMachine *m, const TlOp *reshape);
+ * by side in the one does in the other; and it is more than registers hold, or one to or from a row
+ * (nest_flat.c), of which places are known. */
+bool tl_nest_may_read_home(const struct TlNests *plan, const TlOp *reshape);
 /* Does a reshape join words of four bytes whose order another axis than theirs had, as
  * reshape(trans(reshape(x, N, K, 4), 1, 0, 2), K, 4 N)? Then every few words of the
  * operand of the transposition are a vector; how many is one from the next? 0: it does not. */
@@ -560,6 +561,7 @@ typedef struct TlNests {
     TlAxisInfo *axis;
     TlMap access; /* op to TlNestAccess */
     TlMap joined; /* STORE to TlNestJoined */
+    TlMap rows; /* RESHAPE ops of nest_flat.c, from a tile to its row or back */
     TlMap moves;          /* GATHER to TlNestMove, where it is one */
     TlMap spreads;        /* op to TlNestSpread */
     TlMap rare;           /* SELECT to TlNestRare */
@@ -650,6 +652,11 @@ TlFn *tl_nest_widen(TlNests *plan, int *out_times);
 /* nest_pieces.c. The function once more, in a loop over pieces of the program; NULL: it runs as it
  * is. */
 TlFn *tl_nest_cut(TlNests *plan);
+/* nest_flat.c. Is it a reshape of a tile to its row, or back? */
+bool tl_nest_is_for_row(const TlNests *plan, const TlOp *op);
+/* The function with tiles of short rows as one row; NULL: as it is. `rows` gets the
+ * reshapes between them. */
+TlFn *tl_nest_flatten(const TlFn *fn, const TlNestMachine *m, TlArena *arena, TlMap *rows);
 /* Both lie in scratch memory side by side. */
 void tl_nest_share_scratch(TlNests *plan);
 

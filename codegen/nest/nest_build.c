@@ -279,7 +279,7 @@ static TlNests *new_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlA
     TlNests *plan = TL_NEW(arena, TlNests);
     *plan = (TlNests){.fn = fn, .arena = arena, .m = *m, .check = check, .at_once = 1};
     TlMap *maps[] = {&plan->extra, &plan->products, &plan->fused,   &plan->access, &plan->joined,
-                     &plan->moves, &plan->first,    &plan->spreads, &plan->rare};
+                     &plan->moves, &plan->first,    &plan->spreads, &plan->rare,   &plan->rows};
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
         tl_map_init(maps[i], arena);
     return plan;
@@ -327,6 +327,9 @@ TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlAren
         run_passes(plan->pieces);
         return plan;
     }
+    TlFn *flat = check ? NULL : tl_nest_flatten(fn, m, arena, &plan->rows);
+    if (flat)
+        plan->fn = flat;
     run_passes(plan);
     if (!several)
         return plan;

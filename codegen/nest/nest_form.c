@@ -184,12 +184,19 @@ static bool has_gaps(const TlType *type)
     return !f.rank || f.padded[f.lane] != f.extent[f.lane];
 }
 
-bool tl_nest_may_read_home(const TlNestMachine *m, const TlOp *reshape)
+bool tl_nest_is_for_row(const TlNests *plan, const TlOp *op)
+{
+    return tl_map_get(&plan->rows, (uint64_t)(uintptr_t)op, NULL);
+}
+
+bool tl_nest_may_read_home(const TlNests *plan, const TlOp *reshape)
 {
     const TlType *from = tl_in(reshape, 0)->type, *to = reshape->out[0]->type;
     uint64_t bytes = tl_gen_elem_bytes(from) * (uint64_t)tl_type_elems(from);
     return reshape->opcode == TL_OP_RESHAPE && from->rank && to->rank && !from->ptr &&
-           !has_gaps(from) && !has_gaps(to) && bytes > 2 * (uint64_t)m->vector_bytes;
+           !has_gaps(from) && !has_gaps(to) &&
+           (bytes > 2 * (uint64_t)plan->m.vector_bytes ||
+            tl_nest_is_for_row(plan, reshape));
 }
 
 int tl_nest_turned_words(const TlOp *op)

@@ -132,6 +132,8 @@ static bool lane_moves(const TlOp *trans)
 /* Does a reshape keep vectors together? Then it is an index computed, once for each of them. */
 static bool keeps_vectors(const Placer *p, const TlOp *op)
 {
+    if (tl_nest_is_for_row(p->plan, op))
+        return false;
     if (tl_nest_is_renaming(op) || tl_nest_joins(op) || (!p->plan->check && tl_nest_parts(op)) ||
         tl_nest_feeds_quads(p->plan, op))
         return true;
@@ -633,7 +635,7 @@ static bool is_of_region(const TlValue *v)
 static bool reads_home(const Placer *p, const TlOp *op)
 {
     return op->opcode == TL_OP_RESHAPE && !p->plan->check && !keeps_vectors(p, op) &&
-           tl_nest_may_read_home(&p->plan->m, op) && gets_home(p, tl_in(op, 0));
+           tl_nest_may_read_home(p->plan, op) && gets_home(p, tl_in(op, 0));
 }
 
 /* Does an op that several nests need, or a loop, but repeat what will have a home? */

@@ -413,8 +413,7 @@ static void put_wide(const TlNests *plan, TlSbuf *out)
 }
 
 typedef struct Notes {
-    TlNestMachine machine;
-    bool check;
+    TlMap plans;         /* function to plan */
     const TlNests *plan; /* of the function that is printed; NULL: it runs in pieces */
 } Notes;
 
@@ -423,7 +422,7 @@ static void note(void *user, const TlPrinter *printer, const TlFn *fn, const TlO
 {
     Notes *notes = user;
     if (!op)
-        notes->plan = tl_nest_plan(fn, &notes->machine, notes->check, lines->arena);
+        notes->plan = tl_map_get_ptr(&notes->plans, fn);
     if (!op && notes->plan->pieces) {
         put_pieces_title(notes->plan, lines);
         put_others(notes->plan->pieces, lines);
@@ -451,8 +450,15 @@ static void note(void *user, const TlPrinter *printer, const TlFn *fn, const TlO
 
 void tl_nest_print(TlSbuf *out, const TlModule *m, const TlNestMachine *machine, bool check)
 {
-    Notes notes = {.machine = *machine, .check = check};
-    tl_print_module_with(out, m, note, &notes);
+    Notes notes = {.plans = {.arena = out->arena}};
+    TlModule planned = *m; /* with functions as the plans have them */
+    memset(&planned.fns, 0, sizeof planned.fns);
+    for (uint32_t i = 0; i < m->fns.len; i++) {
+        const TlNests *plan = tl_nest_plan(m->fns.data[i], machine, check, out->arena);
+        tl_map_put_ptr(&notes.plans, plan->fn, (void *)(uintptr_t)plan);
+        tl_vec_push(out->arena, &planned.fns, (TlFn *)(uintptr_t)plan->fn);
+    }
+    tl_print_module_with(out, &planned, note, &notes);
 }
 
 /* ---- by lines of the source ---- */

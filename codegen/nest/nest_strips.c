@@ -35,7 +35,7 @@ static bool keeps_places(const TlNests *plan, const TlOp *op)
     if (op->opcode == TL_OP_GATHER)
         return tl_nest_takes_window(way);
     if (op->opcode == TL_OP_RESHAPE || op->opcode == TL_OP_REGROUP)
-        return way == TL_NEST_RENAMES;
+        return way == TL_NEST_RENAMES || way == TL_NEST_READS_HOME;
     return op->opcode != TL_OP_TRANS;
 }
 

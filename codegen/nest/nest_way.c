@@ -137,9 +137,9 @@ static TlNestWay way_of_reshape(const TlNests *plan, const TlOp *op)
     bool is_home = plan->place[tl_in(op, 0)->id].kind == TL_NEST_HOME;
     if (!is_home && !plan->check && tl_nest_turned_words(op) && turns_home(plan, tl_in(op, 0)->def))
         return TL_NEST_TURNS_WORDS;
-    if (!tl_nest_joins(op))
+    if (!tl_nest_joins(op) || tl_nest_is_for_row(plan, op))
         return is_home && plan->place[op->out[0]->id].kind == TL_NEST_VIRTUAL &&
-                       tl_nest_may_read_home(&plan->m, op)
+                       tl_nest_may_read_home(plan, op)
                    ? TL_NEST_READS_HOME
                    : TL_NEST_NUMBERS;
     return is_home ? TL_NEST_JOINS_HOME : TL_NEST_INTERLEAVES;

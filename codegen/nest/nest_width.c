@@ -128,7 +128,7 @@ static int width_of_op(const TlNests *plan, const TlOp *op, int limit, int apart
         return limit;
     if (plan->place[op->out[0]->id].way == TL_NEST_TURNS_WORDS)
         limit = at_most(limit, plan->m.vector_bytes, "a register", why);
-    if (regroups && !plan->check && tl_nest_joins(op))
+    if (regroups && !plan->check && tl_nest_joins(op) && !tl_nest_is_for_row(plan, op))
         return at_most(limit, tl_nest_join_width(op, limit), "a reshape", why);
     if (regroups && plan->place[op->out[0]->id].way == TL_NEST_PARTS) {
         int lanes = plan->m.vector_bytes / (int)tl_gen_elem_bytes(op->out[0]->type);

@@ -59,9 +59,10 @@ static TlFloatKinds of_elements(const TlOp *op, const TlFloatKinds *kinds)
 {
     TlOpcode o = op->opcode;
     TlFloatKinds a = kinds[tl_in(op, 0)->id], b = op->nin > 1 ? kinds[tl_in(op, 1)->id] : 0;
-    if (o == TL_OP_MIN || o == TL_OP_MAX) /* NaN only where both are */
-        return (TlFloatKinds)((a & TL_MAY_BE_NAN && b & TL_MAY_BE_NAN ? TL_MAY_BE_NAN : 0) |
-                              ((a | b) & ZEROS));
+    if (o == TL_OP_MIN || o == TL_OP_MAX) { /* NaN only where both are: one of them */
+        bool nan = a & TL_MAY_BE_NAN && b & TL_MAY_BE_NAN;
+        return (TlFloatKinds)((a | b) & (nan ? TL_MAY_BE_ANY : ZEROS));
+    }
     if (o == TL_OP_MIN_NAN || o == TL_OP_MAX_NAN)
         return a | b;
     if (o == TL_OP_SELECT)

@@ -67,6 +67,67 @@ def short(a, h, w):
     return {"a": exact(v + r), "b": exact(total), "c": exact(c + x * z + s)}
 
 
+def small(t, seed):
+    x = np.random.default_rng(seed).integers(-20, 20, (19, 26))
+    return Arr(t, store(x / 4, t) if is_float(t) else x.astype(t.replace("i", "int")))
+
+
+# Loops that go on while any element does: rows and columns that repeat, elements from a table, branches, the greatest
+# of each row.
+for k, (h, w) in enumerate([(4, 4), (8, 8), (2, 8), (5, 3), (16, 3), (64, 1), (3, 12), (4, 16)]):
+    for t in ("i8", "i16", "f32", "f64"):
+        row(
+            f"short_while_{t}_{h}x{w}", f"""
+kernel k(const {t} x[H, W], const i32 p[16], {t} a[H, W], i32 b[H, W], {t} c[H, W])
+    grid(cdiv(W, {w}), cdiv(H, {h}))
+{{
+    int j = pid(1) * {h}, i = pid(0) * {w};
+    auto v = x[j +: {h}, i +: {w}];
+    auto r = row(iota({w}) + i);
+    auto d = col((({t})3) - ({t})(iota({h}) + j));
+    tile<i32, {h}, {w}> n = 0;
+    tile<i32, {h}, {w}> sum = 0;
+    auto u = v;
+    int trip = 0;
+    while (any(n < 9)) {{
+        auto live = n < 9;
+        auto step = at(p, (n + r) & 15);
+        auto far = r * trip + 1;
+        if (trip % 2 == 0) u = live ? max(u + ({t})step, d) : u;
+        sum += live ? max(n, axis = 1, keep = true) - n + far : 0;
+        n += live ? step : 0;
+        trip += 1;
+    }}
+    a[j +: {h}, i +: {w}] = u;
+    b[j +: {h}, i +: {w}] = sum * 16 + n;
+    c[j +: {h}, i +: {w}] = (n > 9 ? u : v) + d;
+}}
+""", {
+                "x": small(t, k),
+                "p": Arr("i32", np.random.default_rng(k).integers(1, 4, 16).astype(np.int32)),
+                "a": poison(t, 19, 26),
+                "b": poison("i32", 19, 26),
+                "c": poison(t, 19, 26)
+            }, lambda a, h=h, w=w: looped(a, h, w))
+
+
+def looped(a, h, w):
+    rows, columns = (19 + h - 1) // h * h, (26 + w - 1) // w * w
+    x = np.zeros((rows, columns), a["x"].dtype)
+    x[:19, :26] = a["x"]
+    r, d = np.arange(columns, dtype=np.int32)[None, :], (3 - np.arange(rows))[:, None].astype(x.dtype)
+    u, n, total = x.copy(), np.zeros((rows, columns), np.int32), np.zeros((rows, columns), np.int32)
+    for trip in range(9):
+        live, step = n < 9, a["p"][n + r & 15]
+        if trip % 2 == 0:
+            u = np.where(live, np.maximum(u + step.astype(x.dtype), d), u)
+        most = n.reshape(rows, columns // w, w).max(2, keepdims=True).repeat(w, 2).reshape(rows, columns)
+        total += np.where(live, most - n + r * trip + 1, 0)
+        n += np.where(live, step, 0)
+    last = np.where(n > 9, u, x) + d
+    return {"a": exact(u[:19, :26]), "b": exact((total * 16 + n)[:19, :26]), "c": exact(last[:19, :26])}
+
+
 # The last element of a tile, alone in its vector, of what was computed wider. Later programs have earlier places: what
 # is stored too wide is over what the program before has stored.
 for t, wide in (("u8", "i32"), ("i16", "i32"), ("bf16", "bf16"), ("i32", "i64")):
