@@ -361,8 +361,8 @@ static bool is_followed(const TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *
 {
     TlNestForm form = tl_nest_form(a->a->op->out[0]->type);
     LLVMValueRef i = at->idx[at->lane];
-    bool all = !a->a->bounds ||
-               (g->whole && tl_cpu_is_inside(a, at) && tl_nest_asked(g->plan, a->a->op));
+    bool all = !a->a->bounds || (g->whole && !g->tests_lanes && tl_cpu_is_inside(a, at) &&
+                                 tl_nest_asked(g->plan, a->a->op));
     if (!all || at->shifted || !LLVMIsAConstantInt(i))
         return false;
     int64_t next = LLVMConstIntGetSExtValue(i) + at->width;

@@ -45,10 +45,23 @@ static LLVMValueRef is_slice_inside(TlCpuGen *g, LLVMValueRef start, LLVMValueRe
     return LLVMBuildAnd(g->b, fits, LLVMBuildICmp(g->b, LLVMIntULE, start, last, ""), "");
 }
 
+/* Where it is tested along the lanes, a number of i32 must be so near to 0 that those a few
+ * elements from it do not wrap. */
+static LLVMValueRef is_start_near(TlCpuGen *g, LLVMValueRef start)
+{
+    LLVMValueRef from_least = LLVMBuildAdd(g->b, start, tl_gen_int(&g->gen, TL_NEST_LARGE), "");
+    return LLVMBuildICmp(g->b, LLVMIntULT, from_least,
+                         tl_gen_int(&g->gen, 2 * (int64_t)TL_NEST_LARGE), "");
+}
+
 static void ask_axis(TlCpuGen *g, Asks *s, const TlCpuAccess *a, uint32_t i)
 {
     const TlAxis *axis = &a->a->place.axes[i];
     int64_t width = tl_nest_axis_width(a->a, i);
+    if (tl_cpu_tests_axis(g, a->a, i)) {
+        add(g, s, is_start_near(g, a->start[i]));
+        return;
+    }
     if (axis->kind == TL_AXIS_SLICE) {
         add(g, s,
             is_slice_inside(g, a->start[i], a->view->extent[i], (width - 1) * axis->step + 1));
