@@ -459,6 +459,8 @@ static LLVMValueRef load_short_ones(TlCpuGen *g, TlType elem, TlCpuAccess *a, Tl
     TlCpuAt one = *at;
     one.width = 1;
     TlCpuSpot s = tl_cpu_view_spot(g, a, &one, false);
+    if (s.uniform) /* an index tile says which row it is, and that may be outside */
+        return NULL;
     LLVMValueRef r = LLVMGetPoison(tl_gen_vec(tl_gen_mem_type(&g->gen, &elem), at->width));
     for (int k = 0; k < at->width; k++) {
         LLVMValueRef by = tl_cpu_mul(g, tl_gen_int(&g->gen, k), a->stride[axis]),
