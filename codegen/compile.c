@@ -469,6 +469,21 @@ static tilec_status check_call(TlJob *j, const char *name)
     return find_stage(j);
 }
 
+/* A list of passes or a folder for dumps that is no good is the caller's fault, not the program's:
+ * it is said as other wrong arguments are. */
+static tilec_status failed_passes(TlJob *j)
+{
+    TlDiags *d = &j->ctx.diags;
+    const TlDiag *last = d->rows.len ? &d->rows.data[d->rows.len - 1] : NULL;
+    if (!last || (last->id != TL_E0803 && last->id != TL_E0804)) {
+        tilec_status status = tl_job_diagnosed(j);
+        return status ? status : tl_job_fail(j, TILEC_INTERNAL, "a pass failed");
+    }
+    d->rows.len--;
+    d->errors--;
+    return tl_job_fail(j, last->id == TL_E0803 ? TILEC_USAGE : TILEC_IO, "%s", last->text);
+}
+
 static tilec_status compile_text(TlJob *j, const char *name, const char *text, size_t size)
 {
     text = tl_strndup(&j->ctx.perm, text, size); /* the front end needs a terminating NUL */
@@ -481,10 +496,8 @@ static tilec_status compile_text(TlJob *j, const char *name, const char *text, s
     tl_trace_end(j->ctx.trace, mark);
     if (status || j->stage == TL_STAGE_AST || j->o->tunings)
         return status;
-    if (!run_passes(j)) {
-        status = tl_job_diagnosed(j);
-        return status ? status : tl_job_fail(j, TILEC_INTERNAL, "a pass failed");
-    }
+    if (!run_passes(j))
+        return failed_passes(j);
     if (!is_of_tir(j))
         return tl_job_emit(j);
     TlSbuf s;

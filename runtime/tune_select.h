@@ -18,9 +18,13 @@ typedef struct tl_tune_rows {
     tl_tune_file file; /* the rows point into it */
 } tl_tune_rows;
 
-/* Adds the rows of rows->file that suit `device`; `target` as in a tilec_tuned. Results of another
- * target do not. Of several machines with that target the nearest counts, for each kernel and its
- * constants: one of the same name, then of the nearest number of threads, then of more. */
+/* Do times taken on `have` suit `want`? Those of the same target do, and of the CPU level that a
+ * level extends: cpu:x86-64-v4's suit cpu:x86-64-v4-zen4. */
+bool tl_tune_serves(const char *have, const char *want);
+
+/* Adds the rows of rows->file that suit `device`; `target` as in a tilec_tuned. Of several machines
+ * whose results do, the nearest counts, for each kernel and its constants: one of the target
+ * itself, then of the same name, then of the nearest number of threads, then of more. */
 tile_status tl_tune_select(tl_tune_rows *rows, const tl_tune_device *device, const char *target);
 void tl_tune_rows_free(tl_tune_rows *rows);
 

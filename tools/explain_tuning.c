@@ -110,7 +110,7 @@ int explain_tuning(const Options *o, const char *target, bool *shown)
     tl_tune_device_of_target(target, &device);
     for (size_t i = 0; status == EXIT_FINE && i < tuned.rows.file.len; i++) {
         const tl_tune_result *r = &tuned.rows.file.results[i];
-        if (strcmp(r->device.target, device.target) != 0 ||
+        if (!tl_tune_serves(r->device.target, device.target) ||
             (o->compile.kernel && strcmp(o->compile.kernel, r->kernel) != 0))
             continue;
         if (*shown)

@@ -38,6 +38,7 @@ typedef struct TlCpuAccess {
 /* An index that is known to be inside of its array: from it, others lie numbers known here. */
 typedef struct TlCpuMark {
     const TlValue *base, *scalar; /* the array; the index is the scalar and the number */
+    const TlBlock *block;         /* in which it is computed */
     uint32_t axis;
     int turn; /* of programs abreast; 0: of all, where it is known how the scalar grows */
     int64_t number;
@@ -353,6 +354,23 @@ LLVMValueRef tl_cpu_eval_words(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 /* At the beginning of a nest's row: index tiles that do not go along it are read once for all of
  * it. */
 void tl_cpu_read_rows(TlCpuGen *g, TlCpuRow *row, TlCpuAt *at);
+
+/* Numbers of i32 end at 2^31: what is behind is outside, whatever the extent. */
+LLVMValueRef tl_cpu_affine_extent(TlCpuGen *g, const TlNestAffine *f, LLVMValueRef extent);
+
+/* ---- cpu_range.c: between which numbers scalars are (nest_range.c) ---- */
+
+typedef struct TlCpuRange {
+    LLVMValueRef lo, hi; /* i64, both inside; the same value: it is one number */
+} TlCpuRange;
+/* Of some scalars, where the program begins. */
+typedef struct TlCpuRanges {
+    LLVMValueRef hold; /* i1: no number between the ends wraps; NULL: none can */
+    TlMap seen;        /* value to TlCpuRange */
+} TlCpuRanges;
+TlCpuRange tl_cpu_range(TlCpuGen *g, TlCpuRanges *r, const TlValue *v);
+/* Of the first element of an index tile. */
+TlCpuRange tl_cpu_affine_range(TlCpuGen *g, TlCpuRanges *r, const TlNestAffine *f);
 
 /* ---- cpu_whole.c: programs of which everything is inside ---- */
 

@@ -76,8 +76,7 @@ static LLVMValueRef affine_start(TlCpuGen *g, const TlNestAffine *f)
     return f->shift ? LLVMBuildAShr(g->b, sum, tl_gen_int(&g->gen, f->shift), "") : sum;
 }
 
-/* Numbers of i32 end at 2^31: what is behind is outside, whatever the extent. */
-static LLVMValueRef affine_extent(TlCpuGen *g, const TlNestAffine *f, LLVMValueRef extent)
+LLVMValueRef tl_cpu_affine_extent(TlCpuGen *g, const TlNestAffine *f, LLVMValueRef extent)
 {
     LLVMValueRef most = tl_gen_int(&g->gen, (int64_t)INT32_MAX + 1);
     bool ends = f->is && f->dtype == TL_I32;
@@ -151,7 +150,8 @@ static void clamped_interval(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef st
 {
     const TlNestAffine *f = &a->a->axis[i].affine;
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), low = zero, extent = a->view->extent[i],
-                 never = LLVMConstInt(g->i1, 0, 0), high = affine_extent(g, f, a->view->extent[i]),
+                 never = LLVMConstInt(g->i1, 0, 0),
+                 high = tl_cpu_affine_extent(g, f, a->view->extent[i]),
                  width = tl_gen_int(&g->gen, tl_nest_axis_width(a->a, (uint32_t)i));
     find_bounds(g, a, i);
     LLVMValueRef least = a->least[i], most = a->most[i];
@@ -200,12 +200,14 @@ static const TlCpuMark *mark_of(TlCpuGen *g, const TlCpuAccess *a, uint32_t i, L
     }
     for (uint32_t k = 0; k < g->marks.len; k++) {
         const TlCpuMark *m = &g->marks.data[k];
-        if (m->base != base || m->axis != i || m->scalar != scalar || m->turn != turn)
+        if (m->base != base || m->axis != i || m->scalar != scalar || m->turn != turn ||
+            m->block != a->a->op->block)
             continue;
         *out_by = number - m->number;
         return m;
     }
-    tl_vec_push(g->arena, &g->marks, (TlCpuMark){base, scalar, i, turn, number, at});
+    tl_vec_push(g->arena, &g->marks,
+                (TlCpuMark){base, scalar, a->a->op->block, i, turn, number, at});
     return NULL;
 }
 
@@ -246,7 +248,7 @@ static void prepare_axis(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef *offse
         a->lo[i] = tl_gen_int(&g->gen, 0);
         a->hi[i] = tl_gen_int(&g->gen, axis->width);
     } else if (axis->step > 0) {
-        slice_interval(g, a, i, at, affine_extent(g, f, a->view->extent[i]));
+        slice_interval(g, a, i, at, tl_cpu_affine_extent(g, f, a->view->extent[i]));
     }
 }
 
@@ -289,6 +291,16 @@ TlCpuAccess *tl_cpu_prepare_access(TlCpuGen *g, TlOp *op)
 
 /* ---- a position ---- */
 
+/* The index along `dim`, as i64; along the lane dimension one for each lane. */
+static LLVMValueRef lane_numbers(TlCpuGen *g, const TlCpuAt *at, int dim)
+{
+    TL_ASSERT(dim >= 0 && dim < at->rank, "axis %d of a tile of rank %d", dim, at->rank);
+    if (at->width == 1 || dim != at->lane)
+        return at->idx[dim];
+    return LLVMBuildAdd(g->b, tl_gen_splat(&g->gen, at->idx[dim], at->width),
+                        tl_gen_iota(&g->gen, g->i64, at->width), "");
+}
+
 /* What an index tile has in this row of the nest; NULL: it is not known. */
 static LLVMValueRef index_of_row(const TlCpuAccess *a, int i, const TlCpuAt *at)
 {
@@ -310,6 +322,11 @@ LLVMValueRef tl_cpu_index_tile(TlCpuGen *g, const TlCpuAccess *a, int i, const T
     LLVMValueRef known = index_of_row(a, i, at);
     if (known)
         return known;
+    const TlNestAffine *f = &a->a->axis[i].affine;
+    if (g->whole && tl_nest_asked(g->plan, a->a->op) && f->is && !f->period) {
+        LLVMValueRef j = lane_numbers(g, at, dim);
+        return LLVMBuildAdd(g->b, tl_gen_splat(&g->gen, a->start[i], tl_gen_width_of(j)), j, "");
+    }
     if (a->a->place.pointwise) {
         bool lanes = at->lane < v->type->rank;
         tl_cpu_at_under(g, &sub, at, v->type->rank, lanes ? at->lane : 0, lanes ? at->width : 1);
@@ -344,16 +361,6 @@ static void add_condition(TlCpuGen *g, TlCpuSpot *s, LLVMValueRef c)
         s->mask = tl_cpu_both(g, s->mask, c);
     else
         s->uniform = tl_cpu_both(g, s->uniform, c);
-}
-
-/* The index along `dim`, as i64; along the lane dimension one for each lane. */
-static LLVMValueRef lane_numbers(TlCpuGen *g, const TlCpuAt *at, int dim)
-{
-    TL_ASSERT(dim >= 0 && dim < at->rank, "axis %d of a tile of rank %d", dim, at->rank);
-    if (at->width == 1 || dim != at->lane)
-        return at->idx[dim];
-    return LLVMBuildAdd(g->b, tl_gen_splat(&g->gen, at->idx[dim], at->width),
-                        tl_gen_iota(&g->gen, g->i64, at->width), "");
 }
 
 /* Positions of a slice that goes backwards. */
@@ -393,7 +400,7 @@ LLVMValueRef tl_cpu_interval_inside(TlCpuGen *g, const TlCpuAccess *a, int i, LL
 }
 
 /* Does the nest go over rows that are outside, too, many of them maybe? Stores and products that
- * are stored do not. */
+ * are stored do not. A loop may say what its only row is. */
 static bool visits_all_rows(const TlCpuAt *at)
 {
     const TlNest *n = at->row ? at->row->nest : NULL;
@@ -407,7 +414,7 @@ static void lane_interval(TlCpuGen *g, const TlCpuAccess *a, int i, const TlCpuA
     LLVMValueRef j = at->idx[at->lane], lo = a->lo[i], hi = a->hi[i];
     if (s->uniform)
         hi = LLVMBuildSelect(g->b, s->uniform, hi, tl_gen_int(&g->gen, 0), "");
-    if (visits_all_rows(at) && s->uniform != a->ok)
+    if (visits_all_rows(at) && (s->uniform != a->ok || tl_enclosing_loop(a->a->op)))
         s->row = s->uniform;
     s->uniform = NULL;
     LLVMValueRef end = LLVMBuildAdd(g->b, j, tl_gen_int(&g->gen, at->width), "");
@@ -427,10 +434,19 @@ bool tl_cpu_is_inside(const TlCpuAccess *a, const TlCpuAt *at)
     return at->whole && a->a->has_interval && !a->a->asks;
 }
 
-bool tl_cpu_has_zero_rows(const TlCpuAccess *a, const TlCpuAt *at)
+/* Has the program asked about all of its axes, and all is inside? */
+static bool is_asked_whole(const TlCpuGen *g, const TlNestAccess *a)
+{
+    bool is = g->whole && tl_nest_asked(g->plan, a->op);
+    for (uint32_t i = 0; is && i < a->place.naxes; i++)
+        is = tl_nest_asks_axis(a, i);
+    return is;
+}
+
+bool tl_cpu_has_zero_rows(const TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at)
 {
     return tl_cpu_is_inside(a, at) && at->row && at->row->nest->zero_rows &&
-           tl_nest_has_zeros(a->a);
+           tl_nest_has_zeros(a->a) && !is_asked_whole(g, a->a);
 }
 
 /* Do the loops of the nest visit only what is inside along this axis? */
@@ -442,7 +458,7 @@ static bool is_boxed(const TlCpuAccess *a, uint32_t i, const TlCpuAt *at)
 
 TlCpuSpot tl_cpu_view_spot(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at, bool along_lanes)
 {
-    bool all = tl_cpu_is_inside(a, at), rows = !all || tl_cpu_has_zero_rows(a, at);
+    bool all = tl_cpu_is_inside(a, at), rows = !all || tl_cpu_has_zero_rows(g, a, at);
     TlCpuSpot s = {.uniform = rows ? a->ok : NULL, .by_tiles = true};
     bool contiguous =
         at->width > 1 && (all || along_lanes ? tl_nest_is_contiguous_inside(a->a, at->lane)

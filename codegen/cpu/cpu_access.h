@@ -34,7 +34,7 @@ LLVMValueRef tl_cpu_interval_inside(TlCpuGen *g, const TlCpuAccess *a, int i, LL
 /* Is everything inside at this position, as the nest has asked? */
 bool tl_cpu_is_inside(const TlCpuAccess *a, const TlCpuAt *at);
 /* Where the lanes are inside, may the row be outside, which then reads as zeros? */
-bool tl_cpu_has_zero_rows(const TlCpuAccess *a, const TlCpuAt *at);
+bool tl_cpu_has_zero_rows(const TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at);
 /* along_lanes: along these the position is inside, and bounds leave it where it is. A position of
  * one lane has these along no dimension: the nest's may be along another one. */
 TlCpuSpot tl_cpu_view_spot(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at, bool along_lanes);

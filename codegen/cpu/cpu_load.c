@@ -314,7 +314,7 @@ static LLVMValueRef load_lane(TlCpuGen *g, const TlType *elem, const TlCpuAccess
     one.idx[at->lane] = LLVMBuildAdd(g->b, at->idx[at->lane], tl_gen_int(&g->gen, lane), "");
     TlCpuSpot s = tl_cpu_view_spot(g, a, &one, false);
     return tl_cpu_plain_load(
-        g, a, elem, tl_cpu_has_zero_rows(a, at) ? tl_cpu_spot_or_zeros(g, a, &s) : s.ptr, 1);
+        g, a, elem, tl_cpu_has_zero_rows(g, a, at) ? tl_cpu_spot_or_zeros(g, a, &s) : s.ptr, 1);
 }
 
 /* The lanes of x one further on, or back, and what comes in there. */
@@ -375,7 +375,7 @@ static LLVMValueRef load_strided_inside(TlCpuGen *g, const TlType *elem, const T
                                         const TlCpuAt *at, int stride)
 {
     TlNestPart part = tl_nest_part(g->plan, a->a->op, at->lane);
-    if (part.n > 1 && !tl_cpu_has_zero_rows(a, at))
+    if (part.n > 1 && !tl_cpu_has_zero_rows(g, a, at))
         return load_part(g, elem, a, at, stride, part);
     Together t = {.first = a};
     if (tl_cpu_is_inside(a, at) && a->a->bounds)
@@ -385,7 +385,7 @@ static LLVMValueRef load_strided_inside(TlCpuGen *g, const TlType *elem, const T
     TlCpuAt first = *at;
     first.width = 1;
     TlCpuSpot s = tl_cpu_view_spot(g, t.first, &first, false);
-    LLVMValueRef p = tl_cpu_has_zero_rows(a, at) ? tl_cpu_spot_or_zeros(g, t.first, &s) : s.ptr,
+    LLVMValueRef p = tl_cpu_has_zero_rows(g, a, at) ? tl_cpu_spot_or_zeros(g, t.first, &s) : s.ptr,
                  x = load_every(g, elem, p, at->width, stride, t);
     if (!t.lanes)
         return x;
@@ -453,7 +453,7 @@ static LLVMValueRef load_short_ones(TlCpuGen *g, TlType elem, TlCpuAccess *a, Tl
     TlDtype of_memory = a->a->place.base->type->dtype;
     int axis = a->view && at->width > 1 ? tl_nest_slice_of(&a->a->place, at->lane) : -1;
     if (axis < 0 || tl_gen_elem_bytes(&elem) >= 4 || !tl_cpu_is_inside(a, at) ||
-        tl_cpu_has_zero_rows(a, at) || a->a->place.mask || tl_dtype_bits(elem.dtype) < 8 ||
+        tl_cpu_has_zero_rows(g, a, at) || a->a->place.mask || tl_dtype_bits(elem.dtype) < 8 ||
         tl_nest_is_contiguous_inside(a->a, at->lane))
         return NULL;
     TlCpuAt one = *at;
@@ -503,7 +503,7 @@ LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
     TlCpuSpot s = tl_cpu_spot_at(g, a, at);
     if (at->width == 1)
         return tl_cpu_load_element(g, op, a, &s, at);
-    if (tl_cpu_has_zero_rows(a, at) && !s.apart) {
+    if (tl_cpu_has_zero_rows(g, a, at) && !s.apart) {
         s.ptr = tl_cpu_spot_or_zeros(g, a, &s);
         s.uniform = NULL;
     }

@@ -53,6 +53,58 @@ static LLVMValueRef *scalar_phis(TlCpuGen *g, uint32_t n, TlValue *const *values
     return phis;
 }
 
+static void lower_op(TlCpuGen *g, TlOp *op);
+
+/* ---- programs of which all is inside ---- */
+
+/* The ops of the block that asks but the last one: those that are computed before any tile, or the
+ * others. */
+static void lower_part(TlCpuGen *g, bool early)
+{
+    const TlBlock *body = g->plan->asked_in;
+    for (TlOp *op = body->first; op != body->last; op = op->next) {
+        tl_gen_set_loc(&g->gen, op->loc);
+        if ((op->nout == 1 && g->plan->early[op->out[0]->id]) == early)
+            lower_op(g, op);
+    }
+}
+
+static void lower_all(TlCpuGen *g)
+{
+    lower_part(g, true);
+    lower_part(g, false);
+}
+
+/* Where programs of which everything is inside have code of their own. What is tested is a function
+ * if the program would be long: it should not keep the loop over programs from computing before it
+ * what is equal in all of them. */
+static void lower_twice(TlCpuGen *g)
+{
+    lower_part(g, true);
+    TlCpuFork f = tl_cpu_fork(g, tl_cpu_is_whole(g));
+    unsigned from = tl_cpu_length(g);
+    g->whole = true;
+    lower_part(g, false);
+    g->whole = false;
+    g->marks.len = 0;
+    bool is_long = tl_cpu_would_be_long(g, from) && !g->l->di && g->plan->asked_in == g->fn->body;
+    tl_cpu_fork_else(g, &f, NULL);
+    if (is_long)
+        tl_cpu_call_part(g, "tested", lower_all);
+    else
+        lower_part(g, false);
+    tl_cpu_fork_end(g, &f, NULL);
+    lower_op(g, g->plan->asked_in->last);
+}
+
+static void lower_body(TlCpuGen *g, TlBlock *body)
+{
+    if (g->plan->whole && g->plan->asked_in == body)
+        lower_twice(g);
+    else
+        tl_cpu_lower_block(g, body, NULL);
+}
+
 /* ---- control flow ---- */
 
 /* Whether there are iterations is asked before: a test of both in each iteration would be two. */
@@ -83,7 +135,7 @@ static void lower_for(TlCpuGen *g, TlOp *op)
     LLVMPositionBuilderAtEnd(g->b, inside);
     LLVMValueRef k = LLVMBuildIntCast2(g->b, i, LLVMTypeOf(lo), 0, "");
     g->scalar[body->args[0]->id] = LLVMBuildAdd(g->b, lo, LLVMBuildMul(g->b, k, step, ""), "");
-    tl_cpu_lower_block(g, body, NULL);
+    lower_body(g, body);
     fill_homes(g, body->last, 0);
     LLVMValueRef next = LLVMBuildAdd(g->b, i, tl_gen_int(&g->gen, 1), "");
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(g->b);
@@ -374,45 +426,6 @@ static LLVMValueRef fmod_service(TlGen *gen, LLVMValueRef a, LLVMValueRef b)
     return tl_cpu_service(g, service, LLVMFunctionType(t, params, 2, 0), args, 2);
 }
 
-/* The ops of a kernel but the last one: those that are computed before any tile, or the others. */
-static void lower_part(TlCpuGen *g, bool early)
-{
-    const TlBlock *body = g->fn->body;
-    for (TlOp *op = body->first; op != body->last; op = op->next) {
-        tl_gen_set_loc(&g->gen, op->loc);
-        if ((op->nout == 1 && g->plan->early[op->out[0]->id]) == early)
-            lower_op(g, op);
-    }
-}
-
-static void lower_all(TlCpuGen *g)
-{
-    lower_part(g, true);
-    lower_part(g, false);
-}
-
-/* Where programs of which everything is inside have code of their own. What is tested is a function
- * if the program would be long: it should not keep the loop over programs from computing before it
- * what is equal in all of them. */
-static void lower_twice(TlCpuGen *g)
-{
-    lower_part(g, true);
-    TlCpuFork f = tl_cpu_fork(g, tl_cpu_is_whole(g));
-    unsigned from = tl_cpu_length(g);
-    g->whole = true;
-    lower_part(g, false);
-    g->whole = false;
-    g->marks.len = 0;
-    bool is_long = tl_cpu_would_be_long(g, from) && !g->l->di;
-    tl_cpu_fork_else(g, &f, NULL);
-    if (is_long)
-        tl_cpu_call_part(g, "tested", lower_all);
-    else
-        lower_part(g, false);
-    tl_cpu_fork_end(g, &f, NULL);
-    lower_op(g, g->fn->body->last);
-}
-
 /* Arm's bfcvt keeps what our bits keep: subnormal numbers, and what a NaN carries, made quiet. */
 static LLVMValueRef to_bf16(TlGen *g, LLVMValueRef x)
 {
@@ -478,10 +491,7 @@ static TlCpuGen lower_plan(TlLlvm *l, const TlCodegenOptions *options, TlArena *
     const char *name = abreast ? tl_format(arena, "%s.single", symbol) : symbol;
     TlCpuGen g = new_gen(l, options, arena, plan);
     tl_cpu_begin_kernel(&g, name, slots);
-    if (g.plan->whole)
-        lower_twice(&g);
-    else
-        tl_cpu_lower_block(&g, fn->body, NULL);
+    lower_body(&g, fn->body);
     TL_ASSERT(LLVMGetBasicBlockTerminator(LLVMGetInsertBlock(g.b)) ||
                   fn->body->last->opcode == TL_OP_RETURN,
               "'%s' does not end", fn->name);
@@ -501,6 +511,7 @@ static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlA
 {
     TlNestMachine m = tl_nest_machine(l);
     TlNests *plan = tl_nest_plan(fn, &m, options->check, arena);
+    plan = plan->pieces ? plan->pieces : plan;
     const char *each = plan->wide ? tl_format(arena, "%s.each", symbol) : symbol;
     TlCpuGen g = lower_plan(l, options, arena, plan, each, NULL);
     TlSlots slots = g.slots;

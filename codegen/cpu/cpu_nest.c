@@ -287,7 +287,7 @@ static void tested_lanes(TlCpuGen *g, TlCpuAt *at, const TlCpuBounds *b, const B
     if (b->all)
         last = LLVMBuildSelect(g->b, b->all, b->end, last, "");
     at->width = n->tested;
-    if (!b->begin) {
+    if (!b->begin || is_number(b->begin, 0)) {
         part_of_lanes(g, at, b->end, last, body);
         return;
     }

@@ -1,5 +1,6 @@
 /* Is everything that a program loads and stores inside the arrays (nest_whole.c)? */
 #include "codegen/cpu/cpu.h"
+#include "passes/analysis/facts.h"
 
 /* Slices and scalars of which it has been asked: stencils have many of each. */
 enum { MOST_ASKED = 64 };
@@ -11,6 +12,7 @@ typedef struct Asked {
 typedef struct Asks {
     Asked asked[MOST_ASKED];
     int n;
+    TlCpuRanges ranges;
     LLVMValueRef all; /* i1 */
 } Asks;
 
@@ -36,13 +38,16 @@ static bool was_asked(Asks *s, const TlNestAccess *a, uint32_t i)
     return false;
 }
 
-/* 0 <= start, start + span <= extent. */
-static LLVMValueRef is_slice_inside(TlCpuGen *g, LLVMValueRef start, LLVMValueRef extent,
+/* 0 <= start, start + span <= extent, for all starts. */
+static LLVMValueRef is_slice_inside(TlCpuGen *g, TlCpuRange start, LLVMValueRef extent,
                                     int64_t span)
 {
-    LLVMValueRef last = LLVMBuildSub(g->b, extent, tl_gen_int(&g->gen, span), ""),
+    LLVMValueRef all = tl_gen_int(&g->gen, span);
+    if (start.lo != start.hi)
+        all = LLVMBuildAdd(g->b, all, LLVMBuildSub(g->b, start.hi, start.lo, ""), "");
+    LLVMValueRef last = LLVMBuildSub(g->b, extent, all, ""),
                  fits = LLVMBuildICmp(g->b, LLVMIntSGE, last, tl_gen_int(&g->gen, 0), "");
-    return LLVMBuildAnd(g->b, fits, LLVMBuildICmp(g->b, LLVMIntULE, start, last, ""), "");
+    return LLVMBuildAnd(g->b, fits, LLVMBuildICmp(g->b, LLVMIntULE, start.lo, last, ""), "");
 }
 
 /* Where it is tested along the lanes, a number of i32 must be so near to 0 that those a few
@@ -54,42 +59,91 @@ static LLVMValueRef is_start_near(TlCpuGen *g, LLVMValueRef start)
                          tl_gen_int(&g->gen, 2 * (int64_t)TL_NEST_LARGE), "");
 }
 
-static void ask_axis(TlCpuGen *g, Asks *s, const TlCpuAccess *a, uint32_t i)
+/* i1: is a bound of an index tile inside? It is one number. */
+static LLVMValueRef bound_inside(TlCpuGen *g, Asks *s, const TlValue *tile, LLVMValueRef extent,
+                                 LLVMValueRef *out_bound)
 {
-    const TlAxis *axis = &a->a->place.axes[i];
-    int64_t width = tl_nest_axis_width(a->a, i);
-    if (tl_cpu_tests_axis(g, a->a, i)) {
-        add(g, s, is_start_near(g, a->start[i]));
+    TlWideInt n = 0;
+    *out_bound = tl_const_int_value(tile, &n) ? tl_gen_int(&g->gen, (int64_t)n)
+                                              : tl_cpu_range(g, &s->ranges, tl_in(tile->def, 0)).lo;
+    return LLVMBuildICmp(g->b, LLVMIntULT, *out_bound, extent, "");
+}
+
+/* An index tile that its bounds leave as it is, wherever it starts. */
+static void ask_bounded(TlCpuGen *g, Asks *s, const TlNestAffine *f, LLVMValueRef extent,
+                        int64_t width)
+{
+    TlCpuRange start = tl_cpu_affine_range(g, &s->ranges, f);
+    LLVMValueRef first = tl_gen_int(&g->gen, 0), last, bound,
+                 end = LLVMBuildAdd(g->b, start.hi, tl_gen_int(&g->gen, width - 1), "");
+    last = LLVMBuildSub(g->b, tl_cpu_affine_extent(g, f, extent), tl_gen_int(&g->gen, 1), "");
+    if (f->least) {
+        add(g, s, bound_inside(g, s, f->least, extent, &bound));
+        first = bound;
+    }
+    if (f->most) {
+        add(g, s, bound_inside(g, s, f->most, extent, &bound));
+        last = tl_cpu_smaller(g, last, bound);
+    }
+    add(g, s, LLVMBuildICmp(g->b, LLVMIntSGE, start.lo, first, ""));
+    add(g, s, LLVMBuildICmp(g->b, LLVMIntSLE, end, last, ""));
+}
+
+static void ask_axis(TlCpuGen *g, Asks *s, const TlNestAccess *a, uint32_t i)
+{
+    const TlAxis *axis = &a->place.axes[i];
+    const TlNestAffine *f = &a->axis[i].affine;
+    int64_t width = axis->kind == TL_AXIS_SCALAR ? 1 : tl_nest_axis_width(a, i);
+    LLVMValueRef extent = tl_gen_view(&g->gen, a->place.base)->extent[i];
+    if (axis->kind == TL_AXIS_TILE) {
+        ask_bounded(g, s, f, extent, width);
         return;
     }
-    if (axis->kind == TL_AXIS_SLICE) {
-        add(g, s,
-            is_slice_inside(g, a->start[i], a->view->extent[i], (width - 1) * axis->step + 1));
+    TlCpuRange start = f->is ? tl_cpu_affine_range(g, &s->ranges, f)
+                             : tl_cpu_range(g, &s->ranges, a->place.index[i].value);
+    if (tl_cpu_tests_axis(g, a, i)) {
+        add(g, s, is_start_near(g, start.lo));
         return;
     }
-    LLVMValueRef zero = tl_gen_int(&g->gen, 0), all = tl_gen_int(&g->gen, width);
+    extent = tl_cpu_affine_extent(g, f, extent);
+    add(g, s, is_slice_inside(g, start, extent, (width - 1) * axis->step + 1));
+}
+
+/* A pattern begins where the access does, which is before any loop. */
+static void ask_pattern(TlCpuGen *g, Asks *s, const TlCpuAccess *a, uint32_t i)
+{
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0),
+                 all = tl_gen_int(&g->gen, tl_nest_axis_width(a->a, i));
     add(g, s, a->bounded[i]);
     add(g, s, LLVMBuildICmp(g->b, LLVMIntEQ, a->lo[i], zero, ""));
     add(g, s, LLVMBuildICmp(g->b, LLVMIntEQ, a->hi[i], all, ""));
 }
 
+/* Outside of loops, where it lies is computed here, once for both codes. */
 static void ask(TlCpuGen *g, Asks *s, TlOp *op)
 {
-    const TlCpuAccess *a = tl_cpu_prepare_access(g, op);
-    for (uint32_t i = 0; i < a->a->place.naxes; i++)
-        if (tl_nest_asks_axis(a->a, i) && a->a->place.axes[i].kind != TL_AXIS_SCALAR &&
-            !was_asked(s, a->a, i))
+    const TlNestAccess *a = tl_nest_asked(g->plan, op);
+    const TlCpuAccess *here = NULL;
+    if (a && op->block == g->plan->asked_in)
+        here = tl_cpu_prepare_access(g, op);
+    for (uint32_t i = 0; a && i < a->place.naxes; i++) {
+        if (!tl_nest_asks_axis(a, i) || was_asked(s, a, i))
+            continue;
+        if (a->axis[i].affine.period)
+            ask_pattern(g, s, here, i);
+        else
             ask_axis(g, s, a, i);
-    if (a->ok)
-        add(g, s, a->ok);
+    }
 }
 
 LLVMValueRef tl_cpu_is_whole(TlCpuGen *g)
 {
-    Asks s = {.n = 0};
+    Asks s = {.n = 0, .ranges.seen = {.arena = g->arena}};
     TL_ASSERT(g->plan->whole, "'%s' has no code for that", g->fn->name);
-    for (TlOp *op = g->fn->body->first; op; op = op->next)
-        if (tl_nest_asked(g->plan, op))
-            ask(g, &s, op);
+    const TlBlock *all = g->plan->asked_in;
+    for (TlOp *op = all->first; op; op = tl_walk_next(op, all->parent))
+        ask(g, &s, op);
+    if (s.ranges.hold)
+        add(g, &s, s.ranges.hold);
     return s.all ? s.all : LLVMConstInt(g->i1, 1, 0);
 }

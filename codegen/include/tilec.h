@@ -36,7 +36,7 @@ typedef enum tilec_status {
     /* unknown target, stage, kernel, constant or option; see tilec_output_message */
     TILEC_USAGE,
     TILEC_NO_VARIANT, /* no variant of `instantiate` agrees with the constants given */
-    TILEC_IO,         /* a file could not be read */
+    TILEC_IO,         /* a file could not be read or written */
     TILEC_NO_MEMORY,
     TILEC_INTERNAL, /* a bug in the compiler; the message has the path of the reproducer, if any */
     TILEC_TOOL      /* what the stage needs is missing or failed: ptxas, the compiler's library */

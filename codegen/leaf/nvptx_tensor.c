@@ -55,14 +55,16 @@ static void multiply(TlLeafCall *call)
 {
     TL_ASSERT(!tl_leaf_constant(call, RING), "the ring on a real GPU");
     TlLeafAsm a = tl_leaf_asm_begin(call);
-    LLVMValueRef x = tl_leaf_descriptor_nvptx(call, UPPER_A),
+    bool there = LLVMIsNull(call->args[UPPER_A]); /* A is in tensor memory */
+    LLVMValueRef x = there ? call->args[AT_A] : tl_leaf_descriptor_nvptx(call, UPPER_A),
                  y = tl_leaf_descriptor_nvptx(call, UPPER_B);
     tl_leaf_asm_operand(&a, call->args[SUMS]);
     tl_leaf_asm_operand(&a, x);
     tl_leaf_asm_operand(&a, y);
     tl_leaf_asm_operand(&a, call->args[INSTRUCTION]);
     tl_leaf_asm_operand(&a, call->args[ADD]);
-    tl_sbuf_putf(&a.text, "tcgen05.mma.cta_group::1.kind::%s [$0], $1, $2, $3, $4;", kind_of(call));
+    tl_sbuf_putf(&a.text, "tcgen05.mma.cta_group::1.kind::%s [$0], %s, $2, $3, $4;", kind_of(call),
+                 there ? "[$1]" : "$1");
     end(&a);
 }
 

@@ -6,12 +6,12 @@
 /* BY_I8: any bytes of A by i8 of B. */
 typedef enum Takes { BYTES, MIXED, BY_I8, BY_U8, I16_ONLY, BF16 } Takes;
 
-/* The first row that fits is the best. Where the CPU is known, an instruction is used if its name
- * begins with `on`: VDPBF16PS does twice as much as a multiply-add of f32 on AMD's, but half as
- * much on Intel's (82 and 172 GFLOP/s on an Emerald Rapids). */
+/* The first row that fits is the best. An instruction is slow on a CPU without the feature `fast`:
+ * VDPBF16PS does twice as much as a multiply-add of f32 on AMD's, which alone have SSE4a, but half
+ * as much on Intel's (82 and 172 GFLOP/s on an Emerald Rapids). */
 static const struct {
     Takes takes;
-    const char *on;
+    const char *fast;
     TlCpuDotInsn insn;
 } ROWS[] = {
     {BYTES, "", {TL_CPU_DOT_MIXED, 4, 16, "avx512vnni", "llvm.x86.avx512.vpdpbusd.512"}},
@@ -29,12 +29,12 @@ static const struct {
     {BY_I8, "", {TL_CPU_DOT_SAME, 4, 4, "dotprod", "llvm.aarch64.neon.sdot"}},
     {BY_U8, "", {TL_CPU_DOT_SAME, 4, 4, "dotprod", "llvm.aarch64.neon.udot"}},
     {BF16, "", {TL_CPU_DOT_BF16, 2, 4, "bf16", "llvm.aarch64.neon.bfdot"}},
-    {BF16, "znver", {TL_CPU_DOT_BF16, 2, 16, "avx512bf16", "llvm.x86.avx512bf16.dpbf16ps.512"}},
+    {BF16, "sse4a", {TL_CPU_DOT_BF16, 2, 16, "avx512bf16", "llvm.x86.avx512bf16.dpbf16ps.512"}},
     {BF16,
-     "znver",
+     "sse4a",
      {TL_CPU_DOT_BF16, 2, 8, "avx512bf16,avx512vl", "llvm.x86.avx512bf16.dpbf16ps.256"}},
     {BF16,
-     "znver",
+     "sse4a",
      {TL_CPU_DOT_BF16, 2, 4, "avx512bf16,avx512vl", "llvm.x86.avx512bf16.dpbf16ps.128"}},
 };
 enum { NROWS = sizeof ROWS / sizeof *ROWS };
@@ -72,9 +72,9 @@ static bool has_all(const TlLlvm *l, const char *features)
     return true;
 }
 
-static bool is_fast(const TlLlvm *l, const char *on)
+static bool is_fast(const TlLlvm *l, const char *fast)
 {
-    return !l->tune || !strncmp(l->tune, on, strlen(on));
+    return !*fast || tl_llvm_has_feature(l, fast);
 }
 
 const TlCpuDotInsn *tl_cpu_dot_insn(const TlLlvm *l, TlDtype a, TlDtype b, int64_t k, int lanes,
@@ -83,7 +83,7 @@ const TlCpuDotInsn *tl_cpu_dot_insn(const TlLlvm *l, TlDtype a, TlDtype b, int64
     for (int i = 0; i < NROWS; i++) {
         const TlCpuDotInsn *insn = &ROWS[i].insn;
         if (insn->lanes == lanes && k % insn->per == 0 && does_take(ROWS[i].takes, a, b) &&
-            has_all(l, insn->features) && (any || is_fast(l, ROWS[i].on)))
+            has_all(l, insn->features) && (any || is_fast(l, ROWS[i].fast)))
             return insn;
     }
     return NULL;

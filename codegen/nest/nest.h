@@ -416,6 +416,15 @@ typedef struct TlNestReach {
     int64_t from, to, more;
 } TlNestReach;
 
+/* Where what lies further on is. TRIP and TRIPS: two pages on, or where the next trip of the loop
+ * reads what this one does, if that is further; or the one after it. */
+typedef enum TlNestFetch {
+    TL_NEST_FETCH_PAGES, /* two pages on, into the first cache */
+    TL_NEST_FETCH_LIGHT, /* a page, into the second cache, if the array is large */
+    TL_NEST_FETCH_TRIP,  /* into the first cache */
+    TL_NEST_FETCH_TRIPS, /* into the second cache */
+} TlNestFetch;
+
 /* A loop nest over a shape, of which one dimension, the last of extent > 1, is in vectors. */
 typedef struct TlNest {
     TlNestKind kind;
@@ -472,7 +481,7 @@ typedef struct TlNest {
     TL_VEC(TlNestAccess *) next; /* read by earlier nests: of the next program's row */
     bool ahead; /* and of the row that it will store; where stores stream, again of next's first */
     TL_VEC(TlNestAccess *) fetch; /* loads that ask for what lies further on */
-    bool fetch_light; /* a page, into the second cache, if the array is large; else two */
+    TlNestFetch fetch_from;       /* where that is */
     TlNestAccess *trip; /* read in this trip of a loop, and in the next one; NULL: none */
     uint32_t trip_axis; /* its axis that the loop goes along */
     /* -- reductions, scans -- */
@@ -573,7 +582,9 @@ typedef struct TlNests {
     /* Programs of which everything is inside have code of their own (nest_whole.c). */
     bool whole;
     const char *unwhole; /* why not; NULL: they have, or nothing is tested */
-    bool *early;         /* by value id: scalars that are computed before any tile, and views */
+    const TlBlock *asked_in; /* where: the program's body, or that of a loop that is all of it */
+    bool *early; /* by value id: scalars that are computed there before any tile, and views */
+    int64_t *spread;     /* by value id, of block arguments, too: tl_nest_spread */
     /* So many programs run at once, neighbours along the grid's first axis; the plan for the others
      * has the plan for these, whose programs are numbered below `wide_most`. (nest_wide.c) */
     int at_once;
@@ -581,6 +592,11 @@ typedef struct TlNests {
     int64_t wide_most;
     const char *why_wide;
     const TlNestAbreast *abreast; /* NULL: they run one after the other */
+    /* Programs run piece by piece, tiles of so many elements: by this plan, NULL: as they are.
+     * (nest_pieces.c) */
+    struct TlNests *pieces;
+    int strip;
+    const char *uncut; /* why not, where loops carry tiles */
 } TlNests;
 /* A load along `lane` whose elements are widened, each one of the last axis' elements: n of them
  * are a word, and the load's is number `at` of the whole axis. n 1: it is no such. (nest_words.c)
@@ -643,9 +659,14 @@ void tl_nest_find_rare(TlNests *plan);    /* nest_rare.c */
 void tl_nest_assign_offsets(TlNests *plan); /* nest_place.c: of homes in scratch memory */
 void tl_nest_stream(TlNests *plan);       /* nest_stream.c */
 void tl_nest_prefetch(TlNests *plan);     /* nest_prefetch.c */
+/* The axis along which the loop that a load is in goes from slice to slice; -1: there is none. */
+int tl_nest_axis_of_loop(const TlNestAccess *a);
 /* nest_wide.c. The function for several programs at once; NULL: each runs by itself. Sets what
  * `plan`, so far empty, says of it, but the plan. */
 TlFn *tl_nest_widen(TlNests *plan, int *out_times);
+/* nest_pieces.c. The function once more, in a loop over pieces of the program; NULL: it runs as it
+ * is. */
+TlFn *tl_nest_cut(TlNests *plan);
 /* Both lie in scratch memory side by side. */
 void tl_nest_share_scratch(TlNests *plan);
 
@@ -682,6 +703,10 @@ void tl_nest_move(TlNests *plan, TlOp *op, uint32_t first, uint32_t n, TlValue *
 /* nest_whole.c. The access of an op, if a program is asked whether that is inside; does that ask
  * about an axis? */
 const TlNestAccess *tl_nest_asked(const TlNests *plan, const TlOp *op);
+/* nest_range.c. How far apart the least and the greatest number are that a scalar of a program is,
+ * at most; 0: it is one number, known before any tile; -1: that is not known before. */
+int64_t tl_nest_spread(const TlNests *plan, const TlValue *v);
+void tl_nest_find_ranges(TlNests *plan); /* when plan->early is known */
 bool tl_nest_asks_axis(const TlNestAccess *a, uint32_t i);
 /* nest_way.c. The tile from which a histogram's values are counted where they lie, along `lane`. */
 TlValue *tl_nest_counted(const TlNests *plan, TlValue *v, int lane);

@@ -140,11 +140,15 @@ static void put_store(Print *p, const TlNest *n)
 
 static void put_prefetch(Print *p, const TlNest *n)
 {
+    static const char *const fetches[] = {
+        [TL_NEST_FETCH_PAGES] = "prefetches two pages on after",
+        [TL_NEST_FETCH_LIGHT] = "prefetches a page on, if the array is large, after",
+        [TL_NEST_FETCH_TRIP] = "prefetches for the next trip after",
+        [TL_NEST_FETCH_TRIPS] = "prefetches for the trip after the next one after",
+    };
     put_accesses(p, "prefetches the next program's", n->next.data, n->next.len);
     put_flag(p, n->ahead, "and where it will store");
-    put_accesses(p, n->fetch_light ? "prefetches a page on, if the array is large, after"
-                                   : "prefetches two pages on after",
-                 n->fetch.data, n->fetch.len);
+    put_accesses(p, fetches[n->fetch_from], n->fetch.data, n->fetch.len);
     put_accesses(p, "prefetches the next trip's", &n->trip, n->trip ? 1 : 0);
 }
 
@@ -380,6 +384,8 @@ static void put_function(Print *p)
                      plan->abreast->times,
                      plan->abreast->tests_lanes ? ", and those whose rows are inside," : "",
                      plan->abreast->loads, plan->abreast->distinct);
+    if (plan->uncut)
+        tl_sbuf_putf(p->out, "all of a program at once (%s)\n", plan->uncut);
 }
 
 static void put_wide_title(const TlNests *plan, TlSbuf *out)
@@ -388,21 +394,34 @@ static void put_wide_title(const TlNests *plan, TlSbuf *out)
                  plan->why_wide);
 }
 
-/* The nests of several programs at once. */
+static void put_pieces_title(const TlNests *plan, TlSbuf *out)
+{
+    tl_sbuf_putf(out, "pieces of %d elements, one after the other (loops carry more than registers "
+                      "hold)\n",
+                 plan->strip);
+}
+
+/* The nests of another function than the one that is printed. */
+static void put_others(const TlNests *plan, TlSbuf *out)
+{
+    Print p = {out, NULL, plan};
+    put_function(&p);
+    for (uint32_t i = 0; i < plan->all.len; i++)
+        put_nest(&p, plan->all.data[i]);
+}
+
+/* Those of several programs at once. */
 static void put_wide(const TlNests *plan, TlSbuf *out)
 {
-    Print p = {out, NULL, plan->wide};
     put_wide_title(plan, out);
-    put_function(&p);
-    for (uint32_t i = 0; i < plan->wide->all.len; i++)
-        put_nest(&p, plan->wide->all.data[i]);
+    put_others(plan->wide, out);
     tl_sbuf_puts(out, "the other programs, one by one\n");
 }
 
 typedef struct Notes {
     TlNestMachine machine;
     bool check;
-    const TlNests *plan; /* of the function that is printed */
+    const TlNests *plan; /* of the function that is printed; NULL: it runs in pieces */
 } Notes;
 
 static void note(void *user, const TlPrinter *printer, const TlFn *fn, const TlOp *op,
@@ -411,6 +430,13 @@ static void note(void *user, const TlPrinter *printer, const TlFn *fn, const TlO
     Notes *notes = user;
     if (!op)
         notes->plan = tl_nest_plan(fn, &notes->machine, notes->check, lines->arena);
+    if (!op && notes->plan->pieces) {
+        put_pieces_title(notes->plan, lines);
+        put_others(notes->plan->pieces, lines);
+        notes->plan = NULL;
+    }
+    if (!notes->plan)
+        return;
     Print p = {lines, printer, notes->plan};
     if (!op && notes->plan->wide)
         put_wide(notes->plan, lines);
@@ -548,6 +574,8 @@ void tl_nest_explain(TlSbuf *out, const TlModule *m, const TlNestMachine *machin
             explain_loops(out, plan->wide);
             tl_sbuf_puts(out, "\nthe other programs, one by one\n");
         }
-        explain_loops(out, plan);
+        if (plan->pieces)
+            put_pieces_title(plan, out);
+        explain_loops(out, plan->pieces ? plan->pieces : plan);
     }
 }

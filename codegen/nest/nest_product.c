@@ -720,12 +720,12 @@ static void find_insn(const TlFn *fn, const TlNests *plan, TlNestProduct *p)
 
 /* ---- a product by itself ---- */
 
-/* Sums of integers have the same bits in any order. */
+/* Integers, whose sums have the same bits in any order, and bf16. */
 static bool find_lone(const TlNests *plan, TlOp *dot, TlNestProduct *out)
 {
     const TlType *sums = dot->out[0]->type;
     *out = (TlNestProduct){.dot = dot, .dtype = sums->dtype, .trips = 1, .slots = 1};
-    if (plan->check || sums->rank != 2 || !tl_is_int(sums->dtype) ||
+    if (plan->check || sums->rank != 2 || (!tl_is_int(sums->dtype) && sums->dtype != TL_F32) ||
         tl_dtype_bytes(sums->dtype) != 4)
         return false;
     find_insn(plan->fn, plan, out);

@@ -5,7 +5,8 @@
  * tests begin. So such a program asks first whether all is inside. If so, it goes on in code of its
  * own, without tests, in which every loop's end is known.
  *
- *     if (start <= extent - width && ...)   1. what is asked: only scalars that come before tiles
+ *     if (start <= extent - width && ...)   1. what is asked: only scalars that come before tiles,
+ *                                              loops from their first number to the last
  *         the ops, all inside               2. what is saved: more than a part of the work
  *     else                                  3. no loops over what registers hold: nests of a row
  *         the ops, tested                      read it once
@@ -18,6 +19,7 @@
  * take as long as a vector. At least so great a part must be saved. */
 enum {
     MOST_VALUES = 100,
+    MOST_IN_LOOPS = 250, /* the same of a program with loops, which take longer than their code */
     ACCESS_WORK = 4,
     SLICE_WORK = 8,
     TILE_WORK = 24,
@@ -44,13 +46,36 @@ static bool is_early(const TlNests *plan, const bool *early, const TlOp *op)
     return is && !plan->check;
 }
 
-static bool *find_early(const TlNests *plan)
+static void note_early(TlNests *plan, const TlBlock *block)
 {
-    bool *early = TL_NEW_ARRAY(plan->arena, bool, plan->fn->nvalues + 1);
-    for (const TlOp *op = plan->fn->body->first; op; op = op->next)
-        if (is_early(plan, early, op))
-            early[op->out[0]->id] = true;
-    return early;
+    for (const TlOp *op = block->first; op; op = op->next)
+        if (is_early(plan, plan->early, op))
+            plan->early[op->out[0]->id] = true;
+}
+
+/* The body of a loop that is all of the program but for scalars, and carries nothing: each trip is
+ * asked by itself. NULL: there is no such loop. */
+static const TlBlock *find_trips(const TlNests *plan)
+{
+    const TlOp *loop = plan->fn->body->last->prev;
+    if (!loop || loop->opcode != TL_OP_FOR || loop->nout)
+        return NULL;
+    for (const TlOp *op = loop->prev; op; op = op->prev)
+        if (op->nout != 1 || !plan->early[op->out[0]->id])
+            return NULL;
+    return loop->regions[0];
+}
+
+static void find_early(TlNests *plan)
+{
+    plan->early = TL_NEW_ARRAY(plan->arena, bool, plan->fn->nvalues + 1);
+    plan->asked_in = plan->fn->body;
+    note_early(plan, plan->asked_in);
+    const TlBlock *trips = find_trips(plan);
+    if (!trips)
+        return;
+    plan->asked_in = trips;
+    note_early(plan, trips);
 }
 
 const TlNestAccess *tl_nest_asked(const TlNests *plan, const TlOp *op)
@@ -66,43 +91,59 @@ bool tl_nest_asks_axis(const TlNestAccess *a, uint32_t i)
     return a->place.axes[i].kind != TL_AXIS_TILE || a->axis[i].affine.is;
 }
 
-/* Are all scalars of it early? */
-static bool is_asked_early(const bool *early, const TlNestAccess *a, uint32_t i)
+/* Is the one number that an index tile is everywhere known before any tile? */
+static bool is_bound_known(const TlNests *plan, const TlValue *tile)
+{
+    uint64_t bits;
+    return !tile || tl_value_is_const(tile, &bits) ||
+           tl_nest_spread(plan, tl_in(tile->def, 0)) == 0;
+}
+
+/* Is it known before any tile between which places the axis is accessed? A pattern's place is asked
+ * as a whole, where the access stands. */
+static bool is_asked_early(const TlNests *plan, const TlNestAccess *a, uint32_t i)
 {
     const TlNestAffine *f = &a->axis[i].affine;
-    if (!f->is)
-        return !a->place.index[i].value->def || early[a->place.index[i].value->id];
-    const TlValue *bound[] = {f->least, f->most};
-    bool is = true;
-    for (uint32_t k = 0; k < f->nterms; k++)
-        is &= !f->term[k]->def || early[f->term[k]->id];
-    for (int k = 0; k < 2; k++) {
-        uint64_t bits;
-        const TlValue *x =
-            bound[k] && !tl_value_is_const(bound[k], &bits) ? tl_in(bound[k]->def, 0) : NULL;
-        is &= !x || !x->def || early[x->id];
-    }
-    return is;
+    bool is = f->is || tl_nest_spread(plan, a->place.index[i].value) >= 0;
+    for (uint32_t k = 0; f->is && k < f->nterms; k++)
+        is &= tl_nest_spread(plan, f->term[k]) >= 0 &&
+              (!f->period || !f->term[k]->def || plan->early[f->term[k]->id]);
+    is &= !f->period || a->op->block == plan->asked_in;
+    return is && is_bound_known(plan, f->least) && is_bound_known(plan, f->most);
 }
 
 /* ---- 2. what is saved ---- */
 
-static const char *why_op_not(const TlNests *plan, const bool *early, const TlOp *op)
+static const char *why_op_not(const TlNests *plan, const TlOp *op)
 {
     uint32_t flags = tl_op_info(op->opcode)->flags;
-    bool combines = op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN;
-    if (op->nregions && !combines)
-        return "it has loops or branches";
     if (op->opcode == TL_OP_DOT)
         return "its product is most of the work";
     if (flags & F_ATOMIC || op->opcode == TL_OP_PRINT || op->opcode == TL_OP_ASSERT ||
         op->opcode == TL_OP_HISTOGRAM)
         return "it does more than to load and store";
     const TlNestAccess *a = tl_nest_asked(plan, op);
+    const TlValue *base = a ? a->place.base : NULL;
+    if (base && base->def && !plan->early[base->id])
+        return "its arrays follow from tiles or loops";
     for (uint32_t i = 0; a && i < a->place.naxes; i++)
-        if (tl_nest_asks_axis(a, i) && !is_asked_early(early, a, i))
-            return "where it loads or stores follows from tiles";
+        if (tl_nest_asks_axis(a, i) && !is_asked_early(plan, a, i))
+            return "where it loads or stores follows from tiles or loops";
     return NULL;
+}
+
+/* Trips of the loops around an op; of those that are not known, some. */
+static int64_t times_of(const TlOp *op)
+{
+    enum { SOME = 8, MANY = 1 << 20 };
+    int64_t times = 1;
+    for (op = tl_enclosing_loop(op); op && times < MANY; op = tl_enclosing_loop(op)) {
+        TlWideInt n = SOME;
+        if (op->opcode != TL_OP_FOR || !tl_const_trips(op, &n))
+            n = SOME;
+        times *= n < MANY ? (int64_t)n : MANY;
+    }
+    return times;
 }
 
 static int64_t work_of_axes(const TlNests *plan)
@@ -110,39 +151,43 @@ static int64_t work_of_axes(const TlNests *plan)
     static const int64_t WORK[] = {
         [TL_AXIS_SCALAR] = 0, [TL_AXIS_SLICE] = SLICE_WORK, [TL_AXIS_TILE] = TILE_WORK};
     int64_t work = 0;
-    for (const TlOp *op = plan->fn->body->first; op; op = op->next) {
+    for (const TlOp *op = plan->fn->body->first; op; op = tl_walk_next(op, NULL)) {
         const TlNestAccess *a = tl_nest_asked(plan, op);
         for (uint32_t i = 0; a && i < a->place.naxes; i++)
-            work += tl_nest_asks_axis(a, i) ? WORK[a->place.axes[i].kind] : 0;
+            work += tl_nest_asks_axis(a, i) ? WORK[a->place.axes[i].kind] * times_of(op) : 0;
     }
     return work;
 }
 
 static const char *why_not(const TlNests *plan)
 {
-    int64_t work = 0, values = 0, rows = 0;
-    for (const TlOp *op = plan->fn->body->first; op; op = op->next) {
-        const char *why = why_op_not(plan, plan->early, op);
+    int64_t work = 0, values = 0, rows = 0, most = MOST_VALUES;
+    bool again = false; /* in each trip of a loop */
+    for (const TlOp *op = plan->asked_in->first; op;
+         op = tl_walk_next(op, plan->asked_in->parent)) {
+        const char *why = why_op_not(plan, op);
+        most = tl_is_loop(op) ? MOST_IN_LOOPS : most;
         if (why)
             return why;
     }
     for (uint32_t i = 0; i < plan->all.len; i++) {
         const TlNest *n = plan->all.data[i];
         int64_t elems = n->form.rank ? n->form.elems : 1,
-                row = n->form.rank ? n->form.padded[n->form.lane] : 1;
-        work += elems / (n->width > 1 ? n->width : SCALARS) *
+                row = n->form.rank ? n->form.padded[n->form.lane] : 1, times = times_of(n->op);
+        work += times * elems / (n->width > 1 ? n->width : SCALARS) *
                 (n->work + 1 + ACCESS_WORK * (int64_t)n->asks.len);
         values += n->nvalues;
         if (n->split == TL_NEST_TESTED)
             return "it is tested at each vector";
+        again |= tl_nest_is_split(n) && tl_enclosing_loop(n->op);
         if (tl_nest_is_split(n) && !n->unrolled && (n->split == TL_NEST_SPLIT || elems > row))
-            rows += elems / row;
+            rows += times * elems / row;
     }
     int64_t saved = work_of_axes(plan) + rows * ROW_WORK;
-    return !rows                  ? "it asks once for all of a tile"
-           : values > MOST_VALUES ? "it would be too much code"
-           : saved * PART < work  ? "tests are a small part of the work"
-                                  : NULL;
+    return !rows && !again       ? "it asks once for all of a tile"
+           : values > most       ? "it would be too much code"
+           : saved * PART < work ? "tests are a small part of the work"
+                                 : NULL;
 }
 
 /* ---- 3. no loops ---- */
@@ -154,8 +199,8 @@ static bool is_repeated(const TlNests *plan, const TlNest *n)
     if (n->split != TL_NEST_SPLIT || n->unrolled || n->lane < 0 || n->width < 2)
         return false;
     int64_t vectors = n->form.padded[n->lane] / n->width;
-    int64_t registers = n->form.padded[n->lane] * tl_dtype_bytes(n->type.dtype) /
-                        plan->m.vector_bytes;
+    int64_t registers =
+        n->form.padded[n->lane] * tl_dtype_bytes(n->type.dtype) / plan->m.vector_bytes;
     return vectors > 1 && registers * ROWS_HELD <= plan->m.nregs &&
            vectors * n->nvalues <= REPEATED;
 }
@@ -169,7 +214,8 @@ static void repeat(const TlNests *plan)
 void tl_nest_find_whole(TlNests *plan)
 {
     bool asks = false;
-    plan->early = find_early(plan);
+    find_early(plan);
+    tl_nest_find_ranges(plan);
     for (uint32_t i = 0; i < plan->all.len && !plan->check; i++)
         asks |= tl_nest_is_split(plan->all.data[i]);
     if (!asks)

@@ -414,6 +414,23 @@ static int elements_of(const TlMma *mma)
     return mma->each && mma->type[TL_MMA_A] == TL_U8 ? 2 : 1;
 }
 
+/* Of A that threads compute: where it is for a product into tensor memory, and what that costs. */
+static const char *place_of_a(const TlExplain *e, const TlOp *op, const TlAsyncDot *d)
+{
+    int64_t there = tl_remark_of(op, TL_REMARK_A_THERE),
+            shared = tl_remark_of(op, TL_REMARK_A_SHARED);
+    const TlValue *a = d->side[TL_MMA_A].tensor;
+    if (!there)
+        return "";
+    const char *other = shared ? tl_format(e->scratch, "by shared memory %lld",
+                                           (long long)shared - 1)
+                               : "shared memory has no room";
+    return tl_format(e->scratch, "%s: there %lld issue slots of a warp, %s",
+                     a ? tl_format(e->scratch, ", A in %d", (int)tl_tensor_columns(a->type))
+                       : ", A in shared memory",
+                     (long long)there - 1, other);
+}
+
 /* All four warps of a warpgroup do each instruction together. */
 static void explain_dot_async(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
 {
@@ -428,10 +445,10 @@ static void explain_dot_async(const TlExplain *e, const TlOp *op, tilec_report_e
     const TlTensorMma *tensor = tl_tensor_mma_of(mma);
     if (tensor)
         x->way = tl_format(e->out, "%u tcgen05.mma m%dn%dk%d by one thread, sums in %d columns of "
-                           "tensor memory%s%s", x->instructions, (int)tensor->rows, (int)p->n,
+                           "tensor memory%s%s%s", x->instructions, (int)tensor->rows, (int)p->n,
                            (int)mma->k * elements_of(mma), (int)tl_tensor_columns(d.acc->type),
                            scales ? tl_format(e->scratch, ", scales in %d", (int)scales) : "",
-                           why_other_operands(e, op));
+                           place_of_a(e, op, &d), why_other_operands(e, op));
     else
         x->way = tl_format(e->out, "%u wgmma.m64n%dk%d in each warpgroup%s", x->instructions,
                            (int)p->n, (int)mma->k, why_other_operands(e, op));

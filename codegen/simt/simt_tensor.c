@@ -5,6 +5,8 @@
  *     ready         threads store the tile there, if it is not zeros: then the first product does
  *                   not add. All threads' reads of what was there are over: a barrier, if they
  *                   have not met since
+ *                   What a product takes as A is stored, as words; threads meet behind it, unless
+ *                   a rescale before the product does it
  *     dot_async     a thread of warp 0 begins the instructions of all strips and steps of k, the
  *                   steps outermost. Where an await follows in its block, the last of some in a
  *                   row commits them, as a group: number n to barrier n % TL_TENSOR_BARS
@@ -171,13 +173,20 @@ static bool is_half(const TlType *t)
     return tl_tensor_rows(t->shape[0]) < TL_TENSOR_LANES;
 }
 
+/* Elements of a word. */
+static int per_word(const TlType *t)
+{
+    enum { WORD = 4 };
+    return WORD / tl_dtype_bytes(t->dtype);
+}
+
 /* Registers from `from` on whose columns follow each other, a power of two, at most `most`;
  * *out_column: the first one's. Of fragments 4 have 8 columns. */
 static unsigned run_of(const TlType *t, int64_t from, int64_t most, int32_t *out_column)
 {
     enum { FRAGMENT = 4, FRAGMENT_COLUMNS = 8 };
     int64_t all = tl_layout_registers(t->layout), n = 0;
-    int each = is_half(t) ? FRAGMENT : 1, columns = is_half(t) ? FRAGMENT_COLUMNS : 1;
+    int each = is_half(t) ? FRAGMENT : per_word(t), columns = is_half(t) ? FRAGMENT_COLUMNS : 1;
     for (int64_t r = from; r < all && n * each < most; r += each, n++) {
         int32_t x[TL_LAYOUT_MAX_OUT];
         uint32_t in[TL_LAYOUT_MAX_IN] = {0};
@@ -212,10 +221,12 @@ static void store_run(TlSimt *g, const TlType *t, LLVMValueRef base, int32_t col
                       LLVMValueRef *x)
 {
     LLVMValueRef args[TL_SIMT_MOST_ARGS];
+    unsigned per = (unsigned)per_word(t), words = n / per;
     args[0] = LLVMBuildAdd(g->b, base, tl_simt_i32(g, (uint32_t)column), "");
-    for (unsigned i = 0; i < n; i++)
-        args[1 + i] = x[i];
-    tl_simt_leaf_words(g, is_half(t) ? TL_LEAF_TENSOR_ST_16 : TL_LEAF_TENSOR_ST, 1 + n, args, n);
+    for (unsigned i = 0; i < words; i++)
+        args[1 + i] = per > 1 ? tl_simt_pack(g, t, (int)per, x + i * per) : x[i];
+    tl_simt_leaf_words(g, is_half(t) ? TL_LEAF_TENSOR_ST_16 : TL_LEAF_TENSOR_ST, 1 + words, args,
+                       words);
 }
 
 static void store(TlSimt *g, const TlOp *op, LLVMValueRef *x)
@@ -227,48 +238,72 @@ static void store(TlSimt *g, const TlOp *op, LLVMValueRef *x)
     unsigned n;
     fence(g, AFTER);
     for (int64_t r = 0; r < all; r += n) {
-        n = run_of(t, r, MOST_AT_ONCE, &column);
+        n = run_of(t, r, MOST_AT_ONCE * per_word(t), &column);
         store_run(g, t, base, column, n, x + r);
     }
 }
 
-/* What the threads do there: take sums, put some; or they meet behind what they have done. */
+/* Of what a product takes as A: a rescale between it and the product meets. */
+static bool meets_later(const TlOp *op)
+{
+    while (op && op->opcode != TL_OP_DOT_ASYNC && op->opcode != TL_OP_RESCALE)
+        op = op->next;
+    return op && op->opcode == TL_OP_RESCALE;
+}
+
+/* What the threads do with columns: take sums; or they meet behind what they have done. */
 typedef enum Touch { NOTHING, TOUCHES, MEETS } Touch;
 
-static Touch touch_of(const TlOp *op)
+static bool shares_columns(const TlOp *ready, const TlOp *other)
 {
-    if (op->opcode == TL_OP_RESCALE || op->opcode == TL_OP_TENSOR)
+    int64_t a = tl_attr_int(ready, TL_ATTR_COLUMN, 0), b = tl_attr_int(other, TL_ATTR_COLUMN, 0);
+    return a < b + tl_tensor_columns(other->out[0]->type) &&
+           b < a + tl_tensor_columns(ready->out[0]->type);
+}
+
+static bool takes_columns(const TlOp *op, const TlOp *ready)
+{
+    bool takes = false;
+    for (uint32_t i = 0; op->opcode == TL_OP_AWAIT && i < op->nin; i++)
+        takes |= shares_columns(ready, tl_tensor_root(tl_in(op, i)));
+    return takes || (op->opcode == TL_OP_READY && tl_tensor_is_a(op->out[0]) &&
+                     shares_columns(ready, op));
+}
+
+static Touch touch_of(const TlOp *op, const TlOp *ready)
+{
+    if (op->opcode == TL_OP_RESCALE || op->opcode == TL_OP_TENSOR ||
+        (op->opcode == TL_OP_READY && tl_tensor_is_a(op->out[0]) && !meets_later(op)))
         return MEETS;
-    if (op->opcode == TL_OP_AWAIT)
-        return op->nin ? TOUCHES : NOTHING;
+    bool takes = takes_columns(op, ready);
     for (const TlOp *in = op->nregions ? tl_walk_next(op, op) : NULL; in; in = tl_walk_next(in, op))
-        if (in->opcode == TL_OP_AWAIT && in->nin)
-            return TOUCHES;
-    return NOTHING;
+        takes |= takes_columns(in, ready);
+    return takes ? TOUCHES : NOTHING;
 }
 
 /* The latest that they do from `op` on backwards, down to `until`. */
-static Touch latest(const TlOp *op, const TlOp *until)
+static Touch latest(const TlOp *op, const TlOp *until, const TlOp *ready)
 {
     Touch t = NOTHING;
     for (; op && op != until && t == NOTHING; op = op->prev)
-        t = touch_of(op);
+        t = touch_of(op, ready);
     return t;
 }
 
-/* Have the threads met since they last took sums, on all ways that lead to the op? */
+/* Have the threads met since they last took something from columns that a READY gets, on all ways
+ * that lead to it? */
 static bool have_met(const TlOp *op)
 {
     for (const TlOp *at = op; at; at = at->block->parent) {
-        Touch before = latest(at->prev, NULL);
+        Touch before = latest(at->prev, NULL, op);
         const TlOp *around = at->block->parent;
         if (before != NOTHING)
             return before == MEETS;
         if (!around || !tl_is_loop(around))
             continue;
-        Touch behind = latest(at->block->last, at);
+        Touch behind = latest(at->block->last, at, op);
         if (behind == NOTHING && at != op) /* what stands behind the op in a branch that it is in */
-            behind = touch_of(at);
+            behind = touch_of(at, op);
         if (behind == TOUCHES)
             return false;
     }
@@ -278,14 +313,15 @@ static bool have_met(const TlOp *op)
 void tl_simt_tensor_ready(TlSimt *g, TlOp *op)
 {
     LLVMValueRef *x = tl_simt_regs(g, tl_in(op, 0));
-    bool zeros = are_zeros(x, tl_simt_count(tl_in(op, 0)));
+    bool of_a = tl_tensor_is_a(op->out[0]),
+         zeros = !of_a && are_zeros(x, tl_simt_count(tl_in(op, 0)));
     bool met = have_met(op);
     if (!zeros) {
         if (!met) /* other warps may have taken sums from these columns */
             meet(g);
         store(g, op, x);
     }
-    if (!zeros || !met) {
+    if (of_a ? !meets_later(op) : !zeros || !met) {
         meet(g);
         fence(g, AFTER);
     }
@@ -433,6 +469,12 @@ static void multiply(TlSimt *g, const Product *p, const TlAsyncStrip *strip, int
         args[n++] = tl_simt_i32(g, g->fn->ring);
     for (int i = 0; i < 2; i++) {
         int32_t at = i == TL_MMA_A ? strip->row : strip->column;
+        const TlValue *there = p->dot.side[i].tensor;
+        if (there) {
+            args[n++] = tl_gen_int(&g->gen, 0);
+            args[n++] = plus(g, p->base[i], tl_tensor_column(there->type, at, k));
+            continue;
+        }
         uint32_t offset = tl_async_offset(&p->dot.side[i], i, at, k) / UNIT;
         uint64_t upper = tl_async_descriptor(p->plan->mma, &p->plan->slot[i]);
         args[n++] = tl_gen_int(&g->gen, (int64_t)upper);
@@ -481,13 +523,18 @@ static void begin_product(TlSimt *g, const Product *p, LLVMValueRef bar)
         tl_simt_leaf(g, TL_LEAF_TENSOR_COMMIT, 1, &bar);
 }
 
+/* Where what a READY puts there begins. */
+static LLVMValueRef columns_at(TlSimt *g, const TlOp *ready)
+{
+    return plus(g, g->tensor->address, (int32_t)tl_attr_int(ready, TL_ATTR_COLUMN, 0));
+}
+
 void tl_simt_tensor_dot(TlSimt *g, TlOp *op)
 {
     const TlMma *mma = tl_mma_find(tl_attr(op, TL_ATTR_MMA)->u.s);
     Product p = {.dot = tl_async_dot(op), .type = op->out[0]->type};
     p.plan = tl_async_plan(g->arena, mma, p.dot.side, p.type);
     TL_ASSERT(p.plan, "'%s' has a product that no instruction does", g->fn->name);
-    uint32_t first = (uint32_t)tl_attr_int(tl_tensor_root(p.dot.acc), TL_ATTR_COLUMN, 0);
     LLVMValueRef n = count(g);
     const TlOp *await = await_of(op);
     if (await && pending_groups(await) + 1 == TL_TENSOR_BARS)
@@ -495,12 +542,14 @@ void tl_simt_tensor_dot(TlSimt *g, TlOp *op)
     for (int i = 0; i < TL_ASYNC_SIDES; i++)
         if (p.dot.side[i].buf)
             p.base[i] = slot_base(g, &p.dot.side[i]);
+        else if (p.dot.side[i].tensor)
+            p.base[i] = columns_at(g, p.dot.side[i].tensor->def);
     if (has_scales(&p)) {
         const TlType *of_a = p.dot.side[TL_ASYNC_SCALES].buf->type;
         p.scales[0] = plus(g, g->tensor->address, (int32_t)tl_attr_int(op, TL_ATTR_COLUMN, 0));
         p.scales[1] = plus(g, p.scales[0], tl_tensor_scales_columns(of_a));
     }
-    p.sums = LLVMBuildAdd(g->b, g->tensor->address, tl_simt_i32(g, first), "");
+    p.sums = columns_at(g, tl_tensor_root(p.dot.acc));
     p.filled = tl_simt_regs(g, p.dot.acc)[0];
     LLVMBasicBlockRef join = begin_thread(g, "products");
     begin_product(g, &p, await ? bar_of(g, n) : NULL);

@@ -379,7 +379,7 @@ static TlTileData matrix_of(TlInterp *in, const TlOp *op, int operand, const TlA
     int32_t shape[2];
     TlDtype d = tl_async_side_shape(s, shape);
     TlTileData t = {.type = tl_type_tile(ctx, d, 2, shape), .data = x[0].data};
-    if (s->tile)
+    if (!s->buf)
         return t;
     const uint8_t *from = find_slot(in, op, &x[0], &x[1]);
     size_t elem = tl_interp_elem_bytes(t.type);
@@ -404,7 +404,7 @@ TL_EVAL(DOT_ASYNC)
     TlTileData operands[TL_MMA_OPERANDS];
     uint32_t at = 0;
     for (int i = 0; i < TL_ASYNC_SIDES; i++) {
-        if (!d.side[i].buf && !d.side[i].tile)
+        if (!tl_async_has(&d.side[i]))
             continue;
         int to = i < TL_ASYNC_SCALES ? i : TL_MMA_SA + i - TL_ASYNC_SCALES;
         operands[to] = matrix_of(in, op, i, &d.side[i], &x[at], &p);

@@ -22,6 +22,8 @@ TlAsyncDot tl_async_dot(const TlOp *op)
         if (tl_in(op, at)->type->kind == TL_BUF) {
             s->buf = tl_in(op, at++);
             s->slot = tl_in(op, at++);
+        } else if (tl_in(op, at)->type->kind == TL_TENSOR) {
+            s->tensor = tl_in(op, at++);
         } else {
             s->tile = tl_in(op, at++);
         }
@@ -34,9 +36,14 @@ TlAsyncDot tl_async_dot(const TlOp *op)
     return d;
 }
 
+bool tl_async_has(const TlAsyncSide *s)
+{
+    return s->buf || s->tile || s->tensor;
+}
+
 TlDtype tl_async_side_shape(const TlAsyncSide *s, int32_t shape[2])
 {
-    const TlType *t = s->buf ? s->buf->type : s->tile->type;
+    const TlType *t = s->buf ? s->buf->type : s->tile ? s->tile->type : s->tensor->type;
     shape[0] = t->shape[s->flipped ? 1 : 0];
     shape[1] = t->shape[s->flipped ? 0 : 1];
     return t->dtype;
@@ -239,7 +246,9 @@ TlAsyncPlan *tl_async_plan(TlArena *arena, const TlMma *mma, const TlAsyncSide *
     if (!find_warps(p, acc, &warps))
         return NULL;
     bool tensor = tl_tensor_mma_of(mma) != NULL;
-    if (tensor && sides[TL_MMA_A].tile)
+    const TlValue *a_there = sides[TL_MMA_A].tensor;
+    if ((tensor && sides[TL_MMA_A].tile) || sides[TL_MMA_B].tensor ||
+        (a_there && (!tensor || mma->each || !tl_tensor_takes_a(a_there->type))))
         return NULL;
     bool found = tensor ? find_tensor_strips(arena, p, acc) : find_strips(arena, p, acc, warps);
     return found && (!mma->each || has_scales(arena, p, sides)) ? p : NULL;
@@ -263,14 +272,50 @@ uint32_t tl_tensor_instruction(const TlAsyncPlan *p, int32_t k)
     return of_all | byte << 4 | e8m0 << 23 | byte << 29;
 }
 
-int32_t tl_tensor_columns(const TlType *acc)
+enum { WORD = 4 };
+
+int32_t tl_tensor_columns(const TlType *t)
 {
-    return tl_tensor_columns_of(acc->shape[0], acc->shape[1]);
+    return tl_tensor_columns_of(t->shape[0], t->shape[1]) * tl_dtype_bytes(t->dtype) / WORD;
 }
 
-int32_t tl_tensor_column(const TlType *acc, int32_t row, int32_t column)
+int32_t tl_tensor_column(const TlType *t, int32_t row, int32_t column)
 {
-    return row / tl_tensor_rows(acc->shape[0]) * acc->shape[1] + column;
+    int32_t elems = row / tl_tensor_rows(t->shape[0]) * t->shape[1] + column;
+    return elems * tl_dtype_bytes(t->dtype) / WORD;
+}
+
+/* Lanes and the first warps along the rows of 128 lanes; the first registers are a word's. */
+bool tl_tensor_takes_a(const TlType *t)
+{
+    const TlLayout *l = t->layout;
+    int bits = tl_dtype_bits(t->dtype), per = bits ? WORD * 8 / bits : 0;
+    if (!l || t->rank != 2 || bits < 8 || t->shape[0] % TL_TENSOR_LANES || t->shape[1] % per)
+        return false;
+    int reg = tl_layout_in_index(l, TL_IN_REG), lane = tl_layout_in_index(l, TL_IN_LANE),
+        warp = tl_layout_in_index(l, TL_IN_WARP), lanes = l->in_bits[lane];
+    if (TL_TENSOR_LANES >> TL_GROUP_WARP_BITS != 1 << lanes ||
+        l->in_bits[warp] < TL_GROUP_WARP_BITS || 1 << l->in_bits[reg] < per)
+        return false;
+    for (int b = 0; 1 << b < TL_TENSOR_LANES; b++) {
+        const int32_t *image = b < lanes ? l->basis[lane][b] : l->basis[warp][b - lanes];
+        if (image[0] != 1 << b || image[1])
+            return false;
+    }
+    for (int b = 0; 1 << b < per; b++)
+        if (l->basis[reg][b][0] || l->basis[reg][b][1] != 1 << b)
+            return false;
+    for (int d = 0; d < 2; d++)
+        if (tl_layout_extent(l, d) != t->shape[d])
+            return false;
+    return true;
+}
+
+bool tl_tensor_is_a(const TlValue *v)
+{
+    const TlUse *u = v->uses;
+    return u && u->user->opcode == TL_OP_DOT_ASYNC &&
+           tl_async_dot(u->user).side[TL_MMA_A].tensor == v;
 }
 
 TlOp *tl_tensor_root(const TlValue *v)

@@ -15,17 +15,20 @@
  * r % 128 and column r / 128 * N + c of what the program has for it. Where M is no multiple of 128,
  * strips have 64 rows: row r is in lane r % 16 + r / 16 % 4 * 32 and column r / 64 * N + c, and a
  * warp takes its 16 rows as fragments of mma.sync. Operands lie as for warpgroups; scales, if there
- * are some, are in buffers, too (tensor_scales.h). Sources: PTX ISA, "TensorCore 5th generation";
- * CUTLASS (cute/arch/mma_sm100_desc.hpp). */
+ * are some, are in buffers, too (tensor_scales.h). A may be in tensor memory instead, where threads
+ * put it (READY): rows in lanes as those of sums, along K as many elements in a column as 32 bits
+ * have. Sources: PTX ISA, "TensorCore 5th generation"; CUTLASS (cute/arch/mma_sm100_desc.hpp). */
 #ifndef TL_ASYNC_DOT_H
 #define TL_ASYNC_DOT_H
 #include "ir/plan/mma.h"
 
-/* An operand, A or B: a tile, or what a slot of a buffer holds; flipped: there it is transposed. */
+/* An operand, A or B: a tile, or what a slot of a buffer holds; flipped: there it is transposed.
+ * Or, of A, what is in tensor memory. */
 typedef struct TlAsyncSide {
-    TlValue *tile, *buf, *slot;
+    TlValue *tile, *buf, *slot, *tensor;
     bool flipped;
 } TlAsyncSide;
+bool tl_async_has(const TlAsyncSide *s);
 
 /* Of a product with scales of blocks: those of A, of B. */
 enum { TL_ASYNC_SCALES = 2, TL_ASYNC_SIDES = 4 };
@@ -83,9 +86,13 @@ enum { TL_TENSOR_BARS = 4, TL_TENSOR_SLOTS = TL_TENSOR_BARS + 1 };
 /* The descriptor of an instruction of the plan: types, columns, how operands lie; of one with
  * scales also in which byte of a word they begin, which the step from k on says. */
 uint32_t tl_tensor_instruction(const TlAsyncPlan *plan, int32_t k);
-/* Columns that the accumulator has, and where an element of it is. */
-int32_t tl_tensor_columns(const TlType *acc);
-int32_t tl_tensor_column(const TlType *acc, int32_t row, int32_t column);
+/* Columns that the accumulator, or an A, has, and where an element of it is: a word has 4 bytes. */
+int32_t tl_tensor_columns(const TlType *t);
+int32_t tl_tensor_column(const TlType *t, int32_t row, int32_t column);
+/* Can threads put a tile of this type there as A: row r in lane r % 128, whole words each? */
+bool tl_tensor_takes_a(const TlType *t);
+/* Is it what a product takes as A? */
+bool tl_tensor_is_a(const TlValue *v);
 /* The READY from which a value of type tensor is: through products, and as loops carry it. */
 TlOp *tl_tensor_root(const TlValue *v);
 #endif

@@ -1037,9 +1037,10 @@ static void tl_check_tensor_end(TlVerify *v, const TlOp *op)
 /* How many operands a side takes; 0: it is none. */
 static uint32_t side_operands(TlVerify *v, const TlOp *op, uint32_t at)
 {
-    bool buf = at < op->nin && in_type(op, at)->kind == TL_BUF;
+    bool buf = at < op->nin && in_type(op, at)->kind == TL_BUF,
+         tensor = at == 0 && op->nin && in_type(op, at)->kind == TL_TENSOR;
     if (at + (buf ? 1u : 0u) >= op->nin || in_type(op, at)->rank != 2 ||
-        (!buf && !is_tile(in_type(op, at)))) {
+        (!buf && !tensor && !is_tile(in_type(op, at)))) {
         FAULT("operand %u is no matrix", at);
         return 0;
     }
@@ -1094,6 +1095,12 @@ static void tl_check_dot_async(TlVerify *v, const TlOp *op)
             FAULT("operand %d is not what the instruction takes", i);
             return;
         }
+    const TlValue *a_there = d.side[TL_MMA_A].tensor;
+    if (a_there && (!a_there->def || a_there->def->opcode != TL_OP_READY ||
+                    a_there->def->block != op->block)) {
+        FAULT("operand 0 is of no ready in the block");
+        return;
+    }
     bool in_tensor = mma && tl_tensor_mma_of(mma);
     if (acc->kind != (in_tensor ? TL_TENSOR : TL_TOKEN) || acc->rank != 2 ||
         acc->dtype != mma->type[2] || acc->shape[0] != shape[0][0] ||

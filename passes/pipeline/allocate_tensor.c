@@ -1,5 +1,5 @@
-/* allocate-tensor: where in tensor memory the sums of each product are, and how much of it the
- * kernel has.
+/* allocate-tensor: where in tensor memory the sums of each product are, and what products take from
+ * there as A, and how much of it the kernel has.
  *
  *     %m = tensor {columns = 512}              %m = tensor {columns = 256}
  *     %t = ready %z : tensor<f32, 128, 256>    %t = ready %z {column = 0} : tensor<...>
@@ -7,7 +7,10 @@
  *     %u = ready %z : tensor<f32, 128, 128>    %u = ready %z {column = 0} : tensor<...>
  *     ... await %u                             ... await %u
  *
- *  1. A READY's sums live from there to the last op that has them, through products and loops.
+ *  1. A READY's sums live from there to the last op that has them, through products and loops. What
+ *     a product takes as A, it may read until its sums are awaited: it lives as long as these, in a
+ *     loop that carries them throughout. What a loop carries has one place: where a READY in the
+ *     loop gives what the next iteration has of the one before the loop, they live as one.
  *  2. Sums that are alive at the same position share no column: first fit, in program order.
  *     accelerate-dot has seen to it that all fit side by side. Threads have read what was there
  *     when a READY is over, so that the next product may begin.
@@ -23,6 +26,7 @@ typedef struct Sums {
     TlOp *ready;
     uint32_t first, last; /* positions */
     int32_t column, columns;
+    uint32_t with; /* which of them it is one with, or itself */
 } Sums;
 
 typedef struct Tensor {
@@ -34,30 +38,68 @@ typedef struct Tensor {
 
 /* ---- 1. lives ---- */
 
-/* What the op makes of operand i, which is in tensor memory: the same, later. NULL: it ends here.
- */
+/* Does the loop around give it to its next iteration? */
+static bool is_for_next(const TlOp *op)
+{
+    return op->opcode == TL_OP_YIELD && op->block->parent->opcode == TL_OP_FOR;
+}
+
+/* What the op makes of operand i, which is in tensor memory: the same, later; of an A, the sums
+ * that it is for. NULL: it ends here. */
 static TlValue *next_of(const TlOp *op, uint32_t i)
 {
     if (op->opcode == TL_OP_DOT_ASYNC || op->opcode == TL_OP_RESCALE)
         return op->out[0];
     if (op->opcode == TL_OP_FOR)
         return op->out[i - 3];
+    if (is_for_next(op))
+        return op->block->parent->out[i];
     return NULL;
 }
 
-static void live_on(const Tensor *t, Sums *s, const TlValue *v)
+static void live_at(Sums *s, TlSpan at)
 {
-    for (; v;) {
+    s->first = at.first < s->first ? at.first : s->first;
+    s->last = at.last > s->last ? at.last : s->last;
+}
+
+/* What the READY is one with, if its sums, and not those that it is an A for, are carried by the
+ * loop that yields them. */
+static void join(Tensor *t, uint32_t which, const TlOp *yield, uint32_t i)
+{
+    const TlOp *root = tl_tensor_root(tl_in(yield->block->parent, i + 3));
+    Sums *s = &t->all.data[which];
+    uint32_t k = 0;
+    while (t->all.data[k].ready != root)
+        k++;
+    k = t->all.data[k].with;
+    if (k == which)
+        return;
+    live_at(&t->all.data[k], (TlSpan){s->first, s->last});
+    s->with = k;
+}
+
+static void live_on(Tensor *t, uint32_t which)
+{
+    const TlValue *v = t->all.data[which].ready->out[0];
+    bool own = !tl_tensor_is_a(v);
+    while (v) {
         const TlValue *next = NULL;
         for (const TlUse *u = v->uses; u; u = u->next) {
-            uint32_t at = tl_position_of(&t->order, u->user).last;
-            s->last = at > s->last ? at : s->last;
-            TlValue *then = next_of(u->user, (uint32_t)(u - u->user->in));
+            uint32_t i = (uint32_t)(u - u->user->in);
+            bool ends = is_for_next(u->user); /* there again in all of the loop */
+            const TlOp *at = ends ? u->user->block->parent : u->user;
+            live_at(&t->all.data[which], tl_position_of(&t->order, at));
+            if (ends && own)
+                join(t, which, u->user, i);
+            TlValue *then = next_of(u->user, i);
             TL_ASSERT(!then || !next, "sums of '%s' go two ways", t->fn->name);
             next = then ? then : next;
         }
         v = next;
     }
+    const Sums *s = &t->all.data[which];
+    live_at(&t->all.data[s->with], (TlSpan){s->first, s->last});
 }
 
 static void find(Tensor *t)
@@ -65,10 +107,10 @@ static void find(Tensor *t)
     for (TlOp *op = t->fn->body->first; op; op = tl_walk_next(op, NULL)) {
         if (op->opcode != TL_OP_READY || op->out[0]->type->kind != TL_TENSOR)
             continue;
-        Sums s = {.ready = op, .columns = tl_tensor_columns(op->out[0]->type)};
+        Sums s = {.ready = op, .columns = tl_tensor_columns(op->out[0]->type), .with = t->all.len};
         s.first = s.last = tl_position_of(&t->order, op).first;
-        live_on(t, &s, op->out[0]);
         tl_vec_push(t->arena, &t->all, s);
+        live_on(t, t->all.len - 1);
     }
 }
 
@@ -84,7 +126,7 @@ static void place(Tensor *t, uint32_t which)
 {
     Sums *s = &t->all.data[which];
     for (uint32_t i = 0; i < which; i++)
-        if (is_in_the_way(s, &t->all.data[i])) {
+        if (t->all.data[i].with == i && is_in_the_way(s, &t->all.data[i])) {
             s->column = t->all.data[i].column + t->all.data[i].columns;
             i = UINT32_MAX; /* from the first one again */
         }
@@ -133,7 +175,10 @@ TlPassResult tl_pass_allocate_tensor(TlFn *fn, TlPassCtx *px)
     find(&t);
     for (uint32_t i = 0; i < t.all.len; i++) {
         Sums *s = &t.all.data[i];
-        place(&t, i);
+        if (s->with == i)
+            place(&t, i);
+        else
+            s->column = t.all.data[s->with].column;
         tl_attr_set(fn, s->ready, (TlAttr){.id = TL_ATTR_COLUMN, .u.i = s->column});
         end = end < s->column + s->columns ? s->column + s->columns : end;
     }

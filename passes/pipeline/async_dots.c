@@ -12,10 +12,11 @@
  *  1. Which: products that accelerate-dot has marked. B must be in shared memory: what is loaded,
  *     or computed, is put into a buffer, its rows along the axis in which memory counts up. So is
  *     A, if it is loaded, or if its way to the registers that the instruction takes it from costs
- *     as much (belongs_in_slot); else it stays in registers. Transpositions in between are
- *     the instruction's, as far as it can; of 32 bits, threads put squares that they hold
- *     (coalesce) as columns. Where that cannot be, or there is no room, each warp does the product
- *     with fragments of its own, as elsewhere.
+ *     as much (belongs_in_slot); else it stays in registers. Of products into tensor memory, A that
+ *     is computed may be there, too, if that costs less (belongs_in_tensor). Transpositions in
+ *     between are the instruction's, as far as it can; of 32 bits, threads put squares that they
+ *     hold (coalesce) as columns. Where that cannot be, or there is no room, each warp does the
+ *     product with fragments of its own, as elsewhere.
  *  2. Products in a row onto one accumulator are all begun before the last is awaited: into tensor
  *     memory those of one kind, as others are in no order.
  *  3. An accumulator that a loop carries, and nobody else looks at, is carried as a token:
@@ -61,6 +62,7 @@ typedef struct AsyncDots {
     uint64_t bytes; /* of all buffers */
     const TlAxisInfo *axis;
     TlMap staged, scales; /* by value: as operands, as scales */
+    int32_t columns;      /* of tensor memory that sums, scales and operands may have at once */
     bool changed, tensor; /* any product; one is into tensor memory */
 } AsyncDots;
 
@@ -237,6 +239,64 @@ static bool belongs_in_slot(const AsyncDots *a, const TlOp *dot, const Staging *
     return more > 0 || (more == 0 && !is_from_product(a, s->v));
 }
 
+/* ---- A in tensor memory ---- */
+
+/* A tile's type there, in a layout in which threads put it: that of sums of as many columns, where
+ * it has another one. NULL: there is none. */
+static const TlType *type_of_a(const AsyncDots *a, const TlOp *dot)
+{
+    const TlType *t = tl_in(dot, TL_MMA_A)->type;
+    const TlMma *mma = tl_mma_of(dot);
+    TlMmaWarps w;
+    const TlLayout *l = t->layout;
+    if (!tl_tensor_takes_a(t) && tl_mma_warps(a->ctx, mma, dot->out[0]->type,
+                                              dot->out[0]->type->layout, &w)) {
+        w.apart = true; /* so that words are a thread's */
+        l = tl_mma_layout(a->ctx, mma, TL_MMA_C, t, w, tl_floor_log2(a->fn->body->warps));
+    }
+    t = tl_type_tensor(a->ctx, t->dtype, t->rank, t->shape, l);
+    return tl_tensor_takes_a(t) ? t : NULL;
+}
+
+/* Slots of a warp's scheduler, as cost_in_slot: to bring it to that layout, and to store its words,
+ * each warp into its own lanes. */
+static int64_t cost_in_tensor(const AsyncDots *a, const TlOp *dot, const TlType *there)
+{
+    enum { RATE = 1, WORD = 4 };
+    const TlType *t = tl_in(dot, TL_MMA_A)->type;
+    TlLayoutCost cost = tl_layout_costs(a->px);
+    int64_t words = tl_layout_registers(there->layout) * tl_dtype_bytes(t->dtype) / WORD;
+    return tl_layout_convert_cost(&cost, t, t->layout, there->layout) + RATE * words;
+}
+
+/* Is A, which no buffer has yet, better in tensor memory: what is computed, and costs less so? The
+ * instruction then reads B alone from shared memory. NULL: it is not. */
+static const TlType *belongs_in_tensor(AsyncDots *a, const TlOp *dot, const Staging *s)
+{
+    const TlType *there = is_into_tensor(dot) && !has_scales(dot) ? type_of_a(a, dot) : NULL;
+    if (!there || s->put || (s->v->def && s->v->def->opcode == TL_OP_LOAD) ||
+        a->columns + tl_tensor_columns(there) > TL_TENSOR_COLUMNS)
+        return NULL;
+    bool room = s->type && fits(a, s->type);
+    int64_t cost = cost_in_tensor(a, dot, there), shared = room ? cost_in_slot(a, dot, s) : 0;
+    tl_remark(a->fn, dot, TL_REMARK_A_THERE, cost + 1);
+    if (room)
+        tl_remark(a->fn, dot, TL_REMARK_A_SHARED, shared + 1);
+    return !room || cost < shared ? there : NULL;
+}
+
+/* Threads put it there as soon as they have it. */
+static void put_into_tensor(AsyncDots *a, const TlOp *dot, const TlType *there, TlAsyncSide *side)
+{
+    TlValue *v = tl_in(dot, TL_MMA_A);
+    TlBuilder b = v->def && v->def->block == dot->block ? tl_builder_after(v)
+                                                        : tl_builder_before((TlOp *)dot);
+    TlValue *x = tl_relayout(&b, v, there->layout);
+    *side = (TlAsyncSide){.tensor =
+                              tl_op_new(&b, TL_OP_READY, 1, &x, 1, &there, 0, 0, NULL)->out[0]};
+    a->columns += tl_tensor_columns(there);
+}
+
 /* Operands and scales of a product that has some: there is room. */
 static void find_sides_with_scales(AsyncDots *a, const TlOp *dot, TlAsyncSide *sides)
 {
@@ -266,9 +326,16 @@ static bool find_sides(AsyncDots *a, TlOp *dot, TlAsyncSide *sides)
     }
     for (int i = 0; i < 2; i++)
         sides[i] = side_in_slot(a, dot, i, &staged[i]);
-    if (!sides[TL_MMA_B].buf || (is_into_tensor(dot) && !sides[TL_MMA_A].buf))
+    TlValue as_if = {.type = sides[TL_MMA_B].buf ? belongs_in_tensor(a, dot, staged[TL_MMA_A])
+                                                 : NULL};
+    TlAsyncSide there = {.tensor = &as_if},
+                both[] = {there, sides[TL_MMA_B]};
+    if (!sides[TL_MMA_B].buf ||
+        (is_into_tensor(dot) && !sides[TL_MMA_A].buf && !as_if.type))
         return false;
-    if (sides[TL_MMA_A].buf && can_take(a, dot, sides) &&
+    if (as_if.type && can_take(a, dot, both)) {
+        put_into_tensor(a, dot, as_if.type, &sides[TL_MMA_A]);
+    } else if (sides[TL_MMA_A].buf && can_take(a, dot, sides) &&
         belongs_in_slot(a, dot, staged[TL_MMA_A])) {
         stage(a, staged[TL_MMA_A]);
         settle(&sides[TL_MMA_A], staged[TL_MMA_A]);
@@ -419,8 +486,9 @@ static void begin_dot(AsyncDots *a, TlOp *dot, const TlAsyncSide *sides)
     a->tensor |= is_into_tensor(dot);
     uint32_t n = 0, flipped = 0;
     for (uint32_t i = 0; i < TL_ASYNC_SIDES; i++) {
-        if (sides[i].buf || sides[i].tile)
-            in[n++] = sides[i].buf ? sides[i].buf : sides[i].tile;
+        const TlAsyncSide *s = &sides[i];
+        if (tl_async_has(s))
+            in[n++] = s->buf ? s->buf : s->tile ? s->tile : s->tensor;
         if (sides[i].buf)
             in[n++] = sides[i].slot;
         flipped |= sides[i].flipped ? 1u << i : 0;
@@ -568,6 +636,16 @@ static void take_up(AsyncDots *a, TlOp *dot)
         give_up(a, dot);
 }
 
+/* That a product's sums, and its scales, may have. */
+static int32_t columns_of(const TlOp *dot)
+{
+    const TlType *c = dot->out[0]->type;
+    int32_t columns = tl_tensor_columns_of(c->shape[0], c->shape[1]);
+    for (uint32_t i = TL_MMA_SA; i < dot->nin; i++)
+        columns += tl_tensor_scales_columns(tl_in(dot, i)->type);
+    return columns;
+}
+
 TlPassResult tl_pass_async_dots(TlFn *fn, TlPassCtx *px)
 {
     AsyncDots a = {.fn = fn, .px = px, .ctx = px->ctx};
@@ -589,6 +667,10 @@ TlPassResult tl_pass_async_dots(TlFn *fn, TlPassCtx *px)
     if (dots.len + scaled.len == 0)
         return TL_SAME;
     a.axis = tl_pass_axis_info(fn, px);
+    for (uint32_t i = 0; i < dots.len; i++)
+        a.columns += is_into_tensor(dots.data[i]) ? columns_of(dots.data[i]) : 0;
+    for (uint32_t i = 0; i < scaled.len; i++)
+        a.columns += columns_of(scaled.data[i]);
     for (uint32_t i = 0; i < scaled.len; i++)
         take_up(&a, scaled.data[i]);
     for (uint32_t i = 0; i < dots.len; i++)

@@ -1,5 +1,6 @@
 /* Bulk copies of a pipelined loop: their mbarriers, the waits and arrivals on them, and which
  * slots and parities continue when an outer loop runs the loop again. */
+#include "ir/plan/async_dot.h"
 #include "ir/plan/bulk.h"
 #include "passes/analysis/cluster.h"
 #include "passes/pipeline/pipeline_impl.h"
@@ -55,7 +56,8 @@ static bool operands_are_left_alone(const TlExpand *x, const TlOp *dot)
     bool all = true;
     for (uint32_t i = 0; i < dot->nin && all; i++)
         all = tl_in(dot, i)->type->kind != TL_BUF || is_left_alone(x, tl_in(dot, i));
-    return all;
+    const TlValue *a = tl_async_dot(dot).side[TL_MMA_A].tensor; /* threads put it there */
+    return all && (!a || is_behind_await(x, a->def));
 }
 
 /* Do products say themselves that slots are free? Those into tensor memory, of which the loop

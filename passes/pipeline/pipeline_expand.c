@@ -152,12 +152,13 @@ static bool stays(const TlExpand *x, const TlValue *buf)
 }
 
 /* Does the next iteration change the operand while a product of this one still reads it: a slot
- * that is filled again, or a tile of this iteration, whose registers the next one's go to? */
+ * that is filled again, or a tile of this iteration, whose registers, or whose columns of tensor
+ * memory, the next one's go to? */
 static bool changes(const TlExpand *x, const TlValue *v)
 {
     if (v->type->kind == TL_BUF)
         return !stays(x, v);
-    return v->type->kind == TL_TILE && v->type->rank &&
+    return (v->type->kind == TL_TILE || v->type->kind == TL_TENSOR) && v->type->rank &&
            tl_block_is_inside(v->def ? v->def->block : v->block, x->loop);
 }
 

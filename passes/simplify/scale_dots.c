@@ -17,7 +17,9 @@
  *  3. If so, the dot keeps its scales: unpack gives it pairs of f4e2m1, accelerate-dot its layouts.
  *     f4e2m1 beside f8 is cast here, with a remark, where the machine wants that.
  *     Otherwise, and in the ring, where all products are integers: scales are multiplied in, in
- *     bf16, which is exact where a product is a normal number of bf16. The dot has a remark of why.
+ *     bf16, which is exact where a product is a normal number of bf16; by e8m0 scales in f32 where
+ *     the machine has no matrix instructions, as CPUs that multiply bf16 take smaller numbers for
+ *     zeros. The dot has a remark of why.
  *
  * The machine's products are exact, of any scales. */
 #include "passes/simplify/scale_dots.h"
@@ -194,24 +196,28 @@ static TlValue *reshaped(TlBuilder *b, TlValue *x, int rank, const int32_t *shap
                      tl_type_with_shape(b->fn->module->ctx, x->type, rank, shape));
 }
 
-/* x = [R, K] times its scales [R, L], in bf16. */
-static TlValue *multiplied(TlBuilder *b, TlValue *x, TlValue *s, bool is_unsigned)
+/* x = [R, K] times its scales [R, L], in type d. */
+static TlValue *multiplied(TlBuilder *b, TlValue *x, TlValue *s, bool is_unsigned, TlDtype d)
 {
     int32_t rows = s->type->shape[0], blocks = s->type->shape[1], k = x->type->shape[1];
-    TlValue *each = reshaped(b, scales_in_bf16(b, s, is_unsigned), 3, (int32_t[]){rows, blocks, 1});
+    TlValue *each = tl_cast(b, scales_in_bf16(b, s, is_unsigned), d);
+    each = reshaped(b, each, 3, (int32_t[]){rows, blocks, 1});
     each = tl_broadcast(b, each, 3, (int32_t[]){rows, blocks, k / blocks});
     each = reshaped(b, each, 2, (int32_t[]){rows, k});
-    return tl_binary(b, TL_OP_MUL, tl_cast(b, x, TL_BF16), each);
+    return tl_binary(b, TL_OP_MUL, tl_cast(b, x, d), each);
 }
 
-static void multiply_in(TlFn *fn, TlOp *dot, TlScaleFault why)
+static void multiply_in(TlFn *fn, const TlMachine *machine, TlOp *dot, TlScaleFault why)
 {
     TlBuilder b = tl_builder_before(dot);
     b.loc = dot->loc;
     bool is_unsigned = tl_attr_flag(dot, TL_ATTR_UNSIGNED);
-    TlValue *x = multiplied(&b, tl_in(dot, TL_MMA_A), tl_in(dot, TL_MMA_SA), is_unsigned);
+    bool is_normal = tl_in(dot, TL_MMA_SA)->type->dtype != TL_U8; /* f8e4m3 has no tiny numbers */
+    bool has_matrix = machine->matrix && *machine->matrix;
+    TlDtype d = is_normal || has_matrix || fn->ring ? TL_BF16 : TL_F32;
+    TlValue *x = multiplied(&b, tl_in(dot, TL_MMA_A), tl_in(dot, TL_MMA_SA), is_unsigned, d);
     TlValue *y = multiplied(&b, tl_transposed(&b, tl_in(dot, TL_MMA_B)), tl_in(dot, TL_MMA_SB),
-                            is_unsigned);
+                            is_unsigned, d);
     TlValue *in[3] = {x, tl_transposed(&b, y), tl_in(dot, TL_MMA_C)};
     TlOp *made = tl_op_new(&b, TL_OP_DOT, 3, in, 1, &dot->out[0]->type, 0, 0, NULL);
     made->out[0]->name = dot->out[0]->name;
@@ -240,7 +246,7 @@ TlPassResult tl_pass_scale_dots(TlFn *fn, TlPassCtx *px)
             changed = true;
         }
         if (why)
-            multiply_in(fn, op, why);
+            multiply_in(fn, px->machine, op, why);
         changed |= why || widen(fn, op, types);
     }
     return changed ? TL_CHANGED : TL_SAME;

@@ -7,7 +7,8 @@
  *
  * A cell of it is unknown until somebody has written it, and on its way from the beginning of a
  * product onto it until somebody waits for a barrier at which a commit behind it arrives: who reads
- * it before, or writes it, is reported. The same thread's next product may add to it. The schedule
+ * it before, or writes it, is reported. The same thread's next product may add to it. What a
+ * product takes as its A from there nobody may write until then. The schedule
  * says when operands in shared memory are really read:
  *   late     when the commit arrives. Schedules rr, ahead.
  *   early    at once. Schedule reverse.
@@ -47,6 +48,8 @@ typedef struct product {
     uint32_t site, thread, m, n, k, type[3], address;
     tl_emu_matrix operand[2];
     bool ring, adds, is_done, brings;
+    bool a_there; /* operand[0] is in tensor memory, */
+    uint32_t a;   /* at this address */
     uint32_t scale, scales[2], byte[2]; /* scale: their type, 0: it has none; where they are */
 } product;
 
@@ -286,6 +289,28 @@ static bool is_integer(const product *p)
     return p->ring || p->type[2] == TILE_I32;
 }
 
+/* Columns of its A in tensor memory. */
+static uint32_t a_columns(const product *p)
+{
+    return p->a_there ? K_BYTES / (uint32_t)sizeof(uint32_t) : 0;
+}
+
+/* Does it read the column as its A? */
+static bool reads_column(const product *p, uint32_t column)
+{
+    uint32_t first = p->a & 0xffff;
+    return column >= first && column < first + a_columns(p);
+}
+
+static tl_emu_number in_column(const tensor *t, const product *p, uint32_t row, uint32_t k)
+{
+    uint32_t bytes = tl_emu_type_bytes(p->type[0]), byte = k * bytes,
+             word = t->word[(p->a & 0xffff) + byte / sizeof word][lane_of(p, row)];
+    uint64_t bits = word >> byte % sizeof word * 8;
+    bits &= bytes < sizeof word ? (UINT64_C(1) << 8 * bytes) - 1 : UINT32_MAX;
+    return tl_emu_number_of(p->type[0], bits, is_integer(p), true);
+}
+
 static tl_emu_number in_memory(tl_emu_block *b, const product *p, int operand, uint32_t i,
                                uint32_t k)
 {
@@ -416,7 +441,7 @@ static void compute(tl_emu_block *b, tensor *t, product *p)
     }
     for (uint32_t row = 0; row < p->m; row++)
         for (uint32_t k = 0; k < p->k; k++)
-            a[row][k] = in_memory(b, p, 0, row, k);
+            a[row][k] = p->a_there ? in_column(t, p, row, k) : in_memory(b, p, 0, row, k);
     for (uint32_t n = 0; n < p->n; n++) {
         for (uint32_t k = 0; k < p->k; k++)
             column[k] = in_memory(b, p, 1, n, k);
@@ -435,7 +460,7 @@ static bool tell_reads(tl_emu_block *b, const product *p, bool ends)
         fine = tl_emu_block_product(b->watch, p->site, p->thread, piece_row(p, r), ends);
     if (p->brings)
         return fine;
-    for (int operand = 0; operand < 2; operand++) {
+    for (int operand = p->a_there ? 1 : 0; operand < 2; operand++) {
         const tl_emu_matrix *m = &p->operand[operand];
         uint32_t bytes = tl_emu_type_bytes(p->type[operand]), each = CHUNK / bytes,
                  rows = operand ? p->n : p->m;
@@ -491,11 +516,44 @@ static void check_sums(tl_emu_block *b, const tensor *t, const product *p)
                             t->all[i].thread != p->thread ? "thread" : "kind or shape");
 }
 
+/* A is there, and no product's sums are, nor do they go there. */
+static void check_a(tl_emu_block *b, const tensor *t, const product *p)
+{
+    uint32_t first = p->a & 0xffff;
+    for (uint32_t c = first; c < first + a_columns(p); c++)
+        for (uint32_t row = 0; row < p->m; row++) {
+            uint8_t s = t->state[c][lane_of(p, row)];
+            if (s != KNOWN)
+                tl_emu_complain(b, s == UNKNOWN ? TL_RUN_UNINIT : TL_RUN_ASYNC, p->site,
+                                "column %" PRIu32 " of tensor memory, of which the product's A "
+                                "is, %s", c,
+                                s == UNKNOWN ? "has been written by nobody" : "is on its way");
+        }
+    check_all_untouched(b, t, p->site, first, a_columns(p));
+}
+
+/* No product on its way still reads the column as its A. */
+static void check_not_read(tl_emu_block *b, const tensor *t, uint32_t site, uint32_t column)
+{
+    for (uint32_t i = 0; i < t->n; i++)
+        if (reads_column(&t->all[i], column))
+            tl_emu_complain(b, TL_RUN_ASYNC, site,
+                            "a product on its way may still read column %" PRIu32
+                            " of tensor memory", column);
+}
+
 /* The product is on its way from here on. */
 static void begin_product(tl_emu_block *b, tensor *t, const product *p)
 {
     check_all_untouched(b, t, p->site, p->address & 0xffff, p->n);
     check_sums(b, t, p);
+    check_a(b, t, p);
+    for (uint32_t c = 0; c < p->n; c++) {
+        uint32_t column = (p->address & 0xffff) + c;
+        check_not_read(b, t, p->site, column);
+        TL_EMU_INVARIANT(b, p->site, !reads_column(p, column), "column %u is A's and the sums'",
+                         column);
+    }
     if (!tell_reads(b, p, false))
         tl_emu_break(b);
     set_state(t, p, ON_ITS_WAY);
@@ -521,7 +579,14 @@ void tl_emu_tensor_mma(uint32_t site, uint32_t instruction, uint32_t types, uint
         p.type[i] = types >> 8 * i & 0xff;
     p.k = K_BYTES / tl_emu_type_bytes(p.type[0]);
     read_instruction(b, &p, instruction);
-    p.operand[0] = read_descriptor(b, site, upper_a | at_a, p.operand[0].across);
+    p.a_there = upper_a == 0;
+    p.a = p.a_there ? at_a : 0;
+    if (p.a_there)
+        of_program(b, site, p.a, a_columns(&p));
+    else
+        p.operand[0] = read_descriptor(b, site, upper_a | at_a, p.operand[0].across);
+    TL_EMU_INVARIANT(b, site, !p.a_there || (!p.operand[0].across && p.a >> 16 == 0),
+                     "A from lane %u of tensor memory on", p.a >> 16);
     p.operand[1] = read_descriptor(b, site, upper_b | at_b, p.operand[1].across);
     tensor *t = of_program(b, site, address, p.n);
     TL_EMU_INVARIANT(b, site, address >> 16 == 0 || (p.m == 64 && address >> 16 == 16),
@@ -657,6 +722,8 @@ static void complete(tl_emu_block *b, tensor *t, uint32_t n)
         set_state(t, &t->all[i], KNOWN);
         for (uint32_t c = 0; c < t->all[i].n; c++)
             t->arrived[(t->all[i].address & 0xffff) + c] = t->arrivals;
+        for (uint32_t c = 0; c < a_columns(&t->all[i]); c++)
+            t->arrived[(t->all[i].a & 0xffff) + c] = t->arrivals;
     }
     memmove(t->all, t->all + n, (t->n - n) * sizeof *t->all);
     t->n -= n;
@@ -775,6 +842,8 @@ static void store(tl_emu_block *b, void *const *mine)
     lane_access *const *lanes = (lane_access *const *)mine;
     const lane_access *x = lanes[0];
     tensor *t = reach(b, x);
+    for (uint32_t c = 0; c < x->columns; c++)
+        check_arrived(b, t, x->site, (x->address & 0xffff) + c);
     for (uint32_t i = 0; i < x->nwords; i++)
         for (uint32_t lane = 0; lane < WARP; lane++) {
             cell c = cell_of(x, lane, i);
@@ -782,6 +851,7 @@ static void store(tl_emu_block *b, void *const *mine)
                 tl_emu_complain(b, TL_RUN_ASYNC, x->site,
                                 "a product onto column %" PRIu32 " of tensor memory is on its way",
                                 c.column);
+            check_not_read(b, t, x->site, c.column);
             t->word[c.column][c.lane] = lanes[lane]->words[i];
             t->state[c.column][c.lane] = KNOWN;
         }

@@ -74,9 +74,16 @@ tile_status tl_tune_device_of(tile_device *device, tl_tune_device *out)
 
 /* ---- rows ---- */
 
+bool tl_tune_serves(const char *have, const char *want)
+{
+    size_t n = strlen(have);
+    return strncmp(have, want, n) == 0 &&
+           (!want[n] || (want[n] == '-' && strncmp(want, "cpu:", 4) == 0));
+}
+
 /* How little a machine's times tell of the device: lower is better. */
 typedef struct unlike {
-    bool name;
+    bool level, name;
     int threads, fewer;
 } unlike;
 
@@ -93,12 +100,14 @@ static int log2_of(int n)
 static unlike compare(const tl_tune_device *want, const tl_tune_device *have)
 {
     int apart = log2_of(want->threads) - log2_of(have->threads);
-    return (unlike){strcmp(want->name, have->name) != 0,
+    return (unlike){strcmp(want->target, have->target) != 0, strcmp(want->name, have->name) != 0,
                     want->threads ? (apart < 0 ? -apart : apart) : 0, -have->threads};
 }
 
 static bool is_better(const unlike *a, const unlike *b)
 {
+    if (a->level != b->level)
+        return b->level;
     if (a->name != b->name)
         return b->name;
     return a->threads != b->threads ? a->threads < b->threads : a->fewer < b->fewer;
@@ -112,17 +121,18 @@ static bool same_subject(const tl_tune_result *a, const tl_tune_result *b)
 
 static bool same_machine(const tl_tune_device *a, const tl_tune_device *b)
 {
-    return strcmp(a->name, b->name) == 0 && a->threads == b->threads;
+    return strcmp(a->target, b->target) == 0 && strcmp(a->name, b->name) == 0 &&
+           a->threads == b->threads;
 }
 
-/* Is there no other machine of this target whose results for the kernel suit better? */
+/* Is there no other machine whose results for the kernel suit better? */
 static bool is_nearest(const tl_tune_file *file, const tl_tune_result *r,
                        const tl_tune_device *device)
 {
     unlike mine = compare(device, &r->device);
     for (size_t i = 0; i < file->len; i++) {
         const tl_tune_result *o = &file->results[i];
-        if (!same_subject(o, r) || strcmp(o->device.target, device->target) != 0 ||
+        if (!same_subject(o, r) || !tl_tune_serves(o->device.target, device->target) ||
             same_machine(&o->device, &r->device))
             continue;
         unlike theirs = compare(device, &o->device);
@@ -193,7 +203,7 @@ tile_status tl_tune_select(tl_tune_rows *rows, const tl_tune_device *device, con
     tile_status status = TILE_OK;
     for (size_t i = 0; i < rows->file.len && status == TILE_OK; i++) {
         const tl_tune_result *r = &rows->file.results[i];
-        if (r->best && strcmp(r->device.target, device->target) == 0 &&
+        if (r->best && tl_tune_serves(r->device.target, device->target) &&
             is_nearest(&rows->file, r, device))
             status = add_row(rows, r, target);
     }

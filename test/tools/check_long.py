@@ -25,7 +25,7 @@ PARTS = [
     ("conformance-warps", "each row with 1, 2, 4 and 8 warps", [RUN, "--devices", "ref,emu:all"]),
     ("conformance-stages", "each row with 1 to 5 stages", [RUN, "--devices", "ref,emu:stages"]),
     ("cpu-levels", "every operation, type and rank on every CPU level", ["test/tools/levels.py", "--long"]),
-    ("conformance-levels", "each row on every CPU level of the machine", [RUN, "--devices", "cpu:x86-64-v2,cpu:x86-64-v3,cpu:x86-64-v4,emu:sm_80@x86-64-v2"]),
+    ("conformance-levels", "each row on every CPU level of the machine", [RUN, "--devices", "cpu:x86-64-v2,cpu:x86-64-v3,cpu:x86-64-v4,cpu:x86-64-v4-vnni,cpu:x86-64-v4-zen4,emu:sm_80@x86-64-v2"]),
     ("other-cpu-v4", "each row on an emulated CPU with AVX-512", [OTHER, "--devices", "cpu:x86-64-v4"]),
     ("other-cpu-v4-gpus", "one row in forty on emulated GPUs, on an emulated CPU with AVX-512",
      [OTHER, "--devices", "emu:sm_80@x86-64-v4,emu:gfx942@x86-64-v4", "--every", "40"]),

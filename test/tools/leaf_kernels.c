@@ -175,6 +175,8 @@ static void add_call(Maker *m, tl_leaf leaf)
         args[2] = i32(m, TL_MMA_TYPES(type, type, TL_F32));
         args[3] = i32(m, 0);
         args[4] = args[6] = LLVMConstInt(m->i64, UPPER, 0);
+        if (type == TL_F32) /* a in tensor memory */
+            args[4] = LLVMConstInt(m->i64, 0, 0);
     }
     if (leaf == TL_LEAF_TENSOR_MMA_SCALED) { /* f8 and e8m0, pairs of f4 and f8e4m3 */
         static const uint32_t TYPES[] = {TL_MMA_SCALED_TYPES(TL_F8E4M3, TL_F8E4M3, TL_F32, TL_U8),

@@ -42,6 +42,11 @@ static void levels_hold_each_other(void)
     CHECK((blocks & set_of("dotprod i8mm")) == set_of("dotprod i8mm"));
     CHECK((v2 & v3) == v2 && v2 != v3);
     CHECK((v3 & v4) == v3 && v3 != v4);
+    uint64_t vnni = features_of("x86-64-v4-vnni"), zen4 = features_of("x86-64-v4-zen4"),
+             amx = features_of("x86-64-v4-amx");
+    CHECK((v4 & vnni) == v4 && (vnni & amx) == vnni && (vnni & zen4) == vnni);
+    CHECK((zen4 & ~vnni) == set_of("avx512bf16 sse4a"));
+    CHECK((amx & ~vnni) == set_of("avx512bf16 amx-tile amx-int8 amx-bf16"));
     CHECK((v4 & arm) == 0);
     CHECK((v2 & set_of("x86-64 sse4.1 ssse3")) == set_of("x86-64 sse4.1 ssse3"));
     CHECK((v2 & set_of("avx fma f16c")) == 0);
@@ -66,9 +71,9 @@ static void machines_have_levels(void)
     CHECK_INT(tl_cpu_open("cpu:aarch64", "aarch64", v2, &set), TILE_UNAVAILABLE);
     CHECK(says("this machine is x86-64, not aarch64"));
     CHECK_INT(tl_cpu_open("cpu:x86-64-v5", "x86-64-v5", v4, &set), TILE_BAD_ARGUMENT);
-    CHECK(says("unknown CPU level 'x86-64-v5'; expected one of native, x86-64-v2, x86-64-v3, "
-               "x86-64-v4, "
-               "aarch64, armv8.4-a, armv8.6-a"));
+    CHECK(says(
+        "unknown CPU level 'x86-64-v5'; expected one of native, x86-64-v2, x86-64-v3, "
+        "x86-64-v4, x86-64-v4-vnni, x86-64-v4-zen4, x86-64-v4-amx, aarch64, armv8.4-a, armv8.6-a"));
 }
 
 static void lacking_names_are_listed(void)

@@ -246,6 +246,10 @@ static void test_nearest_machine(void)
     CHECK(chosen(&file, "cpu:v3", "", 0) == 64);
     CHECK(chosen(&file, "cpu:v2", "AMD", 2) == 0);
     CHECK(chosen(&file, "cpu:v4", "Intel", 2) == 7);
+    CHECK(chosen(&file, "cpu:v4-vnni", "AMD", 2) == 7);
+    CHECK(chosen(&file, "cpu:v40", "AMD", 7) == 0 && chosen(&file, "cpu:v", "AMD", 7) == 0);
+    add(&file, "k", "cpu:v4-vnni", "Intel", 1, 9);
+    CHECK(chosen(&file, "cpu:v4-vnni", "AMD", 7) == 1 && chosen(&file, "cpu:v4", "AMD", 1) == 7);
     tl_tune_file_free(&file);
 }
 
