@@ -316,6 +316,8 @@ static tilec_status lower_kernels(TlJob *j)
     tilec_status s = j->o->kernel && !has_kernel(j, j->o->kernel) ? TILEC_OK : check_constants(j);
     if (s || j->o->kernel)
         return s ? s : lower_kernel(j, j->o->kernel, true);
+    if (!n && is_of_llvm(j) && j->stage != TL_STAGE_IMAGE) /* an image may be a check's */
+        tl_frontend_no_kernel(j->program);
     for (uint32_t i = 0; i < n && !s; i++)
         s = lower_kernel(j, tl_program_kernel_name(j->program, i), n == 1);
     if (!s && n && j->left_out == n)
@@ -455,6 +457,8 @@ static tilec_status front(TlJob *j, uint32_t source, const char *name)
     else if (j->program) /* after errors too: instances may have more */
         status = lower_kernels(j);
     tilec_status diags = tl_job_diagnosed(j);
+    if (diags) /* they say it all: what would be asked of the caller next has time */
+        j->out->message = "";
     return diags ? diags : status;
 }
 

@@ -1,6 +1,7 @@
 /* Built-in functions that access memory, ask for the program's place in the grid, or help
  * debugging. */
 #include "frontend/sema.h"
+#include <string.h>
 
 /* ---- loads and stores ---- */
 
@@ -185,8 +186,29 @@ static void print_value(TlSema *s, TlCall *c, const TlVal *v, const char *text)
         emit_text(s, TL_OP_PRINT, x, text);
 }
 
+/* A conversion of C's printf, as "%d" or "%5.2f"; NULL: the text has none. */
+static const char *conversion_in(TlSema *s, const char *text)
+{
+    for (const char *p = text; (p = strchr(p, '%')) != NULL; p++) {
+        size_t n = 1 + strspn(p + 1, "-+0123456789.*hlzjt");
+        if (p[n] && strchr("diouxXeEfFgGaAcsp", p[n]))
+            return tl_format(s->arena, "%.*s", (int)n + 1, p);
+        p += p[1] == '%';
+    }
+    return NULL;
+}
+
+static void warn_of_format(TlSema *s, TlLoc loc, const char *text)
+{
+    const char *conversion = conversion_in(s, text);
+    if (conversion)
+        tl_diag(&s->ctx->diags, loc, TL_W0623, conversion)->label =
+            "a name for the value is all that is wanted";
+}
+
 TlVal tl_bi_debug_print(TlSema *s, TlCall *c)
 {
+    warn_of_format(s, c->vloc[0], c->val[0].u.string);
     print_value(s, c, &c->val[1], c->val[0].u.string);
     return tl_val(TL_VAL_VOID);
 }

@@ -564,6 +564,13 @@ TlInstantiate tl_frontend_lower(TlProgram *p, const char *kernel, const TlConstA
     return made ? TL_INST_OK : TL_INST_NO_VARIANT;
 }
 
+void tl_frontend_no_kernel(TlProgram *p)
+{
+    TlLoc start = {.file = p->root->unit->source, .line = 1, .col = 1};
+    tl_diag(&p->ctx->diags, start, TL_W0622)->label =
+        "one is kernel name(parameters) grid(n) { ... }";
+}
+
 void tl_frontend_leave_out(TlProgram *p, const char *kernel, const char *why)
 {
     TL_ASSERT(kernel && why, "a kernel is left out without a reason");

@@ -99,6 +99,8 @@ TlInstantiate tl_frontend_lower(TlProgram *p, const char *kernel, const TlConstA
                                 const char **out_message);
 /* The kernel is not part of the output: a warning at its name. */
 void tl_frontend_leave_out(TlProgram *p, const char *kernel, const char *why);
+/* Warns that there is none to compile. */
+void tl_frontend_no_kernel(TlProgram *p);
 
 /* "BM, BN, epi": a kernel's compile-time parameters, for usage messages */
 const char *tl_program_const_names(const TlProgram *p, const char *kernel);

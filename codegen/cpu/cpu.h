@@ -324,7 +324,7 @@ typedef struct TlCpuSpot {
     LLVMValueRef uniform; /* i1: condition on all lanes together; NULL: true */
     LLVMValueRef mask;    /* vector of i1: condition on each lane; NULL: true */
     LLVMValueRef full;    /* i1: all lanes are inside; NULL: unknown, or not contiguous */
-    LLVMValueRef row;     /* i1: the row is inside, which `mask` says, too; NULL: unknown */
+    LLVMValueRef row;     /* i1: something of it is inside, which `mask` says, too; NULL: unknown */
     bool apart;           /* the lanes' elements are not adjacent in memory */
     /* apart, of a view: the address of what all lanes share; elements from there, for each lane,
      * NULL: 0; of index tiles alone, numbers of which 0 is inside unless the view is empty */

@@ -399,12 +399,13 @@ LLVMValueRef tl_cpu_interval_inside(TlCpuGen *g, const TlCpuAccess *a, int i, LL
     return is_between(g, j, a->lo[i], a->hi[i]);
 }
 
-/* Does the nest go over rows that are outside, too, many of them maybe? Stores and products that
- * are stored do not. A loop may say what its only row is. */
+/* Does the nest go over rows that are outside, too, many of them maybe? Stores and products whose
+ * store says which rows are seen do not. */
 static bool visits_all_rows(const TlCpuAt *at)
 {
     const TlNest *n = at->row ? at->row->nest : NULL;
-    return n && (n->kind == TL_NEST_FILL || (n->kind == TL_NEST_PACK && !n->product->loop));
+    return n && (n->kind == TL_NEST_FILL || n->kind == TL_NEST_REDUCE ||
+                 (n->kind == TL_NEST_PACK && !(n->product->loop && n->product->store)));
 }
 
 /* The lanes that are inside a slice of step 1: none if the spot's uniform condition does not hold.
@@ -414,8 +415,8 @@ static void lane_interval(TlCpuGen *g, const TlCpuAccess *a, int i, const TlCpuA
     LLVMValueRef j = at->idx[at->lane], lo = a->lo[i], hi = a->hi[i];
     if (s->uniform)
         hi = LLVMBuildSelect(g->b, s->uniform, hi, tl_gen_int(&g->gen, 0), "");
-    if (visits_all_rows(at) && (s->uniform != a->ok || tl_enclosing_loop(a->a->op)))
-        s->row = s->uniform;
+    if (visits_all_rows(at))
+        s->row = LLVMBuildICmp(g->b, LLVMIntSLT, j, hi, "");
     s->uniform = NULL;
     LLVMValueRef end = LLVMBuildAdd(g->b, j, tl_gen_int(&g->gen, at->width), "");
     s->full = LLVMBuildAnd(g->b, LLVMBuildICmp(g->b, LLVMIntSGE, j, lo, ""),

@@ -411,13 +411,18 @@ row(
 kernel k(const f8e4m3 a[M, K], const u8 s[M, L], const f8e4m3 b[N, K], const u8 t[N, L], f32 c[M, N]) grid(1)
 {
     tile<f32, 8, 16> sum = 0.75;
-    for (int i : range(0, L))
-        sum = dot_scaled(a[0 +: 8, 32 * i +: 32], s[0 +: 8, i +: 1], trans(b[0 +: 16, 32 * i +: 32]), t[0 +: 16, i +: 1], sum);
+    for (int i : range(0, L)) {
+        auto x = a[0 +: 8, 32 * i +: 32];
+        auto y = trans(b[0 +: 16, 32 * i +: 32]);
+        sum = dot_scaled(x, s[0 +: 8, i +: 1], y, t[0 +: 16, i +: 1], sum);
+    }
     c[0 +: 8, 0 +: 16] = sum;
 }
 """, {
-        "a": Arr("f8e4m3", np.full((8, 64), 0x38, np.uint8)), "s": Arr("u8", np.repeat(np.arange(0, 16, 2, dtype=np.uint8), 2).reshape(8, 2)),
-        "b": Arr("f8e4m3", np.full((16, 64), 0x38, np.uint8)), "t": Arr("u8", np.repeat(np.arange(254, 238, -1, dtype=np.uint8), 2).reshape(16, 2)),
+        "a": Arr("f8e4m3", np.full((8, 64), 0x38, np.uint8)),
+        "s": Arr("u8", np.repeat(np.arange(0, 16, 2, dtype=np.uint8), 2).reshape(8, 2)),
+        "b": Arr("f8e4m3", np.full((16, 64), 0x38, np.uint8)),
+        "t": Arr("u8", np.repeat(np.arange(254, 238, -1, dtype=np.uint8), 2).reshape(16, 2)),
         "c": poison("f32", 8, 16)
     }, lambda a: {"c": exact(2 * ends(a["s"][:, :1], a["t"][:, :1]) - 2.25)})
 

@@ -65,6 +65,7 @@ kernel outside(const f32 *p, f32 x[N]) grid(1) {
 }
 """,
     "wrong.tile": "kernel k(f32 x[N]) grid(1) { x[0] = y; }\n",
+    "wrong_and_open.tile": "kernel k(f32 x[N], const int B) grid(1) { x[B] = y; }\n",
     "empty.tile": "\n",
 }
 
@@ -141,6 +142,8 @@ row("checks only", "add.tile", 0)
 row("sub-command said", "compile add.tile", 0)
 row("program is wrong", "wrong.tile", 1, err=r"wrong\.tile:1:37: error.*'y'")
 row("as JSON", "wrong.tile --diagnostics=json", 1, err=r"\{.*\"line\"")
+row("a constant without a value is nothing to add to errors", "wrong_and_open.tile", 1, err=r"\Awrong_and_open\.tile:1:50: error[^\n]*'y'(?!.*no value)")
+row("nor to JSON", "wrong_and_open.tile --diagnostics=json", 1, err=r"\A\{.*\"line\".*\}\n\Z")
 row("unknown target", "add.tile --target sm_1", 2, err=r"'sm_1'.*cpu")
 row("unknown stage", "add.tile --emit=soup", 2, err=r"'soup'.*tir")
 row("IR on stdout", "add.tile --emit=tir", 0, out=r"kernel @add")
