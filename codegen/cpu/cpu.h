@@ -35,6 +35,24 @@ typedef struct TlCpuAccess {
     TlGenView *view;
 } TlCpuAccess;
 
+/* An index that is known to be inside of its array: from it, others lie numbers known here. */
+typedef struct TlCpuMark {
+    const TlValue *base, *scalar; /* the array; the index is the scalar and the number */
+    const TlBlock *block;         /* in which it is computed */
+    uint32_t axis;
+    int turn; /* of programs abreast; 0: of all, where it is known how the scalar grows */
+    int64_t number;
+    LLVMValueRef at; /* i64 */
+} TlCpuMark;
+
+/* One of the programs that run abreast: what differs between them. */
+typedef struct TlCpuTurn {
+    LLVMValueRef *scalar; /* as in TlGen */
+    TlGenView **view;
+    TlMap access; /* as in TlCpuGen */
+    LLVMValueRef pid1;
+} TlCpuTurn;
+
 typedef struct TlCpuGen TlCpuGen;
 typedef struct TlCpuAt TlCpuAt;
 
@@ -53,6 +71,10 @@ struct TlCpuGen {
     /* By buffer: of small homes, and of those that are chosen in the run; NULL: not made yet. */
     LLVMValueRef *variable;
     bool whole;        /* everything is inside the arrays, as the program has asked (cpu_whole.c) */
+    bool tests_lanes; /* but along the lanes of its only nest, which tests there */
+    TL_VEC(TlCpuMark) marks; /* of the program that is whole */
+    TlCpuTurn *turns;        /* programs that run abreast */
+    int nturns, turn;        /* of those, the one that is built now; nturns 0: there are none */
     LLVMValueRef kept; /* i64: of the home that is filled now, rows that it has; NULL: none */
     TlMap access;              /* op to TlCpuAccess */
     /* cpu_lower.c: one op, and the value of an op at a position; for cpu_eval.c alone */
@@ -144,6 +166,16 @@ void tl_cpu_end_kernel(TlCpuGen *g);
 /* The function of a kernel of which as many programs as there are run several at once, by a
  * function of their own. */
 void tl_cpu_call_several(TlCpuGen *g, const char *symbol, LLVMValueRef each, LLVMValueRef several);
+/* A function of programs that run abreast, each its own turn; what is built next is of the first
+ * one. */
+void tl_cpu_begin_abreast(TlCpuGen *g, const char *symbol, const TlSlots *slots);
+void tl_cpu_take_turn(TlCpuGen *g, int turn);
+/* Instead of what was built for all, these programs run one by one. */
+void tl_cpu_run_single(TlCpuGen *g, LLVMValueRef single);
+void tl_cpu_end_abreast(TlCpuGen *g);
+/* The function of a kernel: rows of the grid abreast, as many at a time as there are so many. */
+void tl_cpu_call_abreast(TlCpuGen *g, const char *symbol, LLVMValueRef single,
+                         LLVMValueRef abreast);
 LLVMValueRef tl_cpu_pid(TlCpuGen *g, uint32_t axis); /* i32 */
 unsigned tl_cpu_length(const TlCpuGen *g); /* instructions that have been built */
 /* Would the program be long if what has been built from there on were built with tests, too? */
@@ -302,6 +334,8 @@ typedef struct TlCpuSpot {
 } TlCpuSpot;
 TlCpuAccess *tl_cpu_prepare_access(TlCpuGen *g, TlOp *op);
 TlCpuAccess *tl_cpu_access_of(TlCpuGen *g, const TlOp *op);
+/* Of programs abreast, is it the axis along the lanes, where the nest tests? */
+bool tl_cpu_tests_axis(const TlCpuGen *g, const TlNestAccess *a, uint32_t i);
 TlCpuSpot tl_cpu_spot_at(TlCpuGen *g, const TlCpuAccess *a, TlCpuAt *at);
 LLVMValueRef tl_cpu_access_address(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at);
 /* The condition for accessing the element. With --check, code that reports a violation. */
@@ -384,11 +418,14 @@ void tl_cpu_loops_end(TlCpuGen *g, TlCpuLoops *loops);
  * > 1). */
 typedef void (*TlCpuBody)(TlCpuGen *g, TlCpuAt *at, void *user);
 void tl_cpu_nest(TlCpuGen *g, const TlNest *n, TlCpuBody body, void *user);
+/* The same for programs abreast, of which all is inside: each position, turn by turn. */
+void tl_cpu_nest_abreast(TlCpuGen *g, const TlNest *n, TlCpuBody body, void *user);
 
 /* ---- one file for each kind of nest ---- */
 
 void tl_cpu_fill(TlCpuGen *g, const TlNest *n);   /* cpu_fill.c: FILL, TURN, COPY, PICK */
 void tl_cpu_store(TlCpuGen *g, const TlNest *n);  /* cpu_store.c */
+void tl_cpu_store_abreast(TlCpuGen *g);           /* the only nest of programs that run abreast */
 void tl_cpu_atomic(TlCpuGen *g, const TlNest *n); /* cpu_atomic.c */
 void tl_cpu_reduce(TlCpuGen *g, const TlNest *n); /* cpu_reduce.c: REDUCE, SCAN */
 void tl_cpu_histogram(TlCpuGen *g, const TlNest *count, const TlNest *add); /* cpu_histogram.c */

@@ -179,6 +179,38 @@ static void clamped_interval(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef st
     a->hi[i] = tl_cpu_smaller(g, high, width);
 }
 
+/* An index of the array that is inside, as this one is, from which it lies a number known here. It
+ * is the first one there was: addresses then share a register, and LLVM sees what is loaded twice.
+ * NULL: this one is the first, or may be outside. */
+static const TlCpuMark *mark_of(TlCpuGen *g, const TlCpuAccess *a, uint32_t i, LLVMValueRef at,
+                                int64_t *out_by)
+{
+    const TlValue *index = a->a->place.index[i].value;
+    bool plain = a->a->place.axes[i].kind != TL_AXIS_TILE && !a->a->axis[i].affine.is &&
+                 (index->type->dtype == TL_I32 || index->type->dtype == TL_I64);
+    if (!g->whole || !plain || !tl_nest_asked(g->plan, a->a->op))
+        return NULL;
+    int64_t number;
+    const TlValue *scalar = tl_nest_without_number(index, &number), *base = a->a->place.base;
+    const TlNestAbreast *abreast = g->nturns ? g->plan->abreast : NULL;
+    int turn = g->turn;
+    if (abreast && abreast->known[scalar->id]) {
+        number += turn * abreast->by[scalar->id];
+        turn = 0;
+    }
+    for (uint32_t k = 0; k < g->marks.len; k++) {
+        const TlCpuMark *m = &g->marks.data[k];
+        if (m->base != base || m->axis != i || m->scalar != scalar || m->turn != turn ||
+            m->block != a->a->op->block)
+            continue;
+        *out_by = number - m->number;
+        return m;
+    }
+    tl_vec_push(g->arena, &g->marks,
+                (TlCpuMark){base, scalar, a->a->op->block, i, turn, number, at});
+    return NULL;
+}
+
 static void prepare_axis(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef *offset)
 {
     TL_ASSERT(i >= 0 && (uint32_t)i < a->a->place.naxes, "axis %d of %u", i, a->a->place.naxes);
@@ -193,9 +225,16 @@ static void prepare_axis(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef *offse
         return;
     LLVMValueRef at =
         f->is ? affine_start(g, f) : tl_gen_to_i64(&g->gen, index, tl_gen_scalar(&g->gen, index));
-    LLVMValueRef part = tl_cpu_mul(g, at, stride),
+    int64_t by = 0;
+    const TlCpuMark *mark = mark_of(g, a, (uint32_t)i, at, &by);
+    LLVMValueRef part = tl_cpu_mul(g, mark ? mark->at : at, stride),
                  *sum = LLVMIsAConstantInt(part) ? &a->shift : offset;
     *sum = LLVMBuildAdd(g->b, *sum, part, "");
+    if (by) {
+        part = tl_cpu_mul(g, stride, tl_gen_int(&g->gen, by));
+        sum = LLVMIsAConstantInt(part) ? &a->shift : offset;
+        *sum = LLVMBuildAdd(g->b, *sum, part, "");
+    }
     if (axis->kind == TL_AXIS_SCALAR) {
         if (!a->a->bounds)
             return;
@@ -213,12 +252,18 @@ static void prepare_axis(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef *offse
     }
 }
 
+bool tl_cpu_tests_axis(const TlCpuGen *g, const TlNestAccess *a, uint32_t i)
+{
+    return g->tests_lanes && a->axis[i].dim == g->plan->all.data[0]->lane;
+}
+
 /* The program has asked, and all is inside. */
 static void take_whole(TlCpuGen *g, TlCpuAccess *a)
 {
     a->ok = NULL;
     for (uint32_t i = 0; i < a->a->place.naxes; i++) {
-        if (!tl_nest_asks_axis(a->a, i) || a->a->place.axes[i].kind == TL_AXIS_SCALAR)
+        if (!tl_nest_asks_axis(a->a, i) || a->a->place.axes[i].kind == TL_AXIS_SCALAR ||
+            tl_cpu_tests_axis(g, a->a, i))
             continue;
         a->lo[i] = tl_gen_int(&g->gen, 0);
         a->hi[i] = tl_gen_int(&g->gen, tl_nest_axis_width(a->a, i));

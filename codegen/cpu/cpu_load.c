@@ -361,8 +361,8 @@ static bool is_followed(const TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *
 {
     TlNestForm form = tl_nest_form(a->a->op->out[0]->type);
     LLVMValueRef i = at->idx[at->lane];
-    bool all =
-        !a->a->bounds || (g->whole && tl_cpu_is_inside(a, at) && tl_nest_asked(g->plan, a->a->op));
+    bool all = !a->a->bounds || (g->whole && !g->tests_lanes && tl_cpu_is_inside(a, at) &&
+                                 tl_nest_asked(g->plan, a->a->op));
     if (!all || at->shifted || !LLVMIsAConstantInt(i))
         return false;
     int64_t next = LLVMConstIntGetSExtValue(i) + at->width;
@@ -459,6 +459,8 @@ static LLVMValueRef load_short_ones(TlCpuGen *g, TlType elem, TlCpuAccess *a, Tl
     TlCpuAt one = *at;
     one.width = 1;
     TlCpuSpot s = tl_cpu_view_spot(g, a, &one, false);
+    if (s.uniform) /* an index tile says which row it is, and that may be outside */
+        return NULL;
     LLVMValueRef r = LLVMGetPoison(tl_gen_vec(tl_gen_mem_type(&g->gen, &elem), at->width));
     for (int k = 0; k < at->width; k++) {
         LLVMValueRef by = tl_cpu_mul(g, tl_gen_int(&g->gen, k), a->stride[axis]),

@@ -86,6 +86,7 @@ static void lower_twice(TlCpuGen *g)
     g->whole = true;
     lower_part(g, false);
     g->whole = false;
+    g->marks.len = 0;
     bool is_long = tl_cpu_would_be_long(g, from) && !g->l->di && g->plan->asked_in == g->fn->body;
     tl_cpu_fork_else(g, &f, NULL);
     if (is_long)
@@ -433,9 +434,8 @@ static LLVMValueRef to_bf16(TlGen *g, LLVMValueRef x)
     return LLVMBuildBitCast(g->b, LLVMBuildFPTrunc(g->b, x, type, ""), tl_gen_vec(g->i16, w), "");
 }
 
-/* One plan's programs as the function `symbol`, with the slots that are there already. */
-static TlCpuGen lower_plan(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena,
-                           TlNests *plan, const char *symbol, const TlSlots *slots)
+static TlCpuGen new_gen(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena,
+                        const TlNests *plan)
 {
     const TlFn *fn = plan->fn;
     TlCpuGen g = {.options = options};
@@ -450,12 +450,58 @@ static TlCpuGen lower_plan(TlLlvm *l, const TlCodegenOptions *options, TlArena *
     g.lower_op = lower_op;
     g.eval_op = eval_op;
     tl_map_init(&g.access, arena);
-    tl_cpu_begin_kernel(&g, symbol, slots);
+    return g;
+}
+
+/* Programs that run abreast, where all of them are whole; else one by one, by the function
+ * `single`. */
+static void lower_abreast(TlCpuGen *g, const char *symbol, const TlSlots *slots,
+                          LLVMValueRef single)
+{
+    LLVMValueRef all = LLVMConstInt(g->i1, 1, 0);
+    tl_cpu_begin_abreast(g, symbol, slots);
+    g->tests_lanes = g->plan->abreast->tests_lanes;
+    for (int i = 0; i < g->nturns; i++) {
+        tl_cpu_take_turn(g, i);
+        lower_part(g, true);
+        all = LLVMBuildAnd(g->b, all, tl_cpu_is_whole(g), "");
+    }
+    TlCpuFork f = tl_cpu_fork(g, all);
+    g->whole = true;
+    for (int i = 0; i < g->nturns; i++) {
+        tl_cpu_take_turn(g, i);
+        for (TlOp *op = g->fn->body->first; op->next; op = op->next)
+            if (op->opcode != TL_OP_STORE && !(op->nout == 1 && g->plan->early[op->out[0]->id]))
+                lower_op(g, op);
+    }
+    tl_cpu_store_abreast(g);
+    g->whole = false;
+    tl_cpu_fork_else(g, &f, NULL);
+    tl_cpu_run_single(g, single);
+    tl_cpu_fork_end(g, &f, NULL);
+    tl_cpu_end_abreast(g);
+}
+
+/* One plan's programs as the function `symbol`, with the slots that are there already. */
+static TlCpuGen lower_plan(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena,
+                           TlNests *plan, const char *symbol, const TlSlots *slots)
+{
+    const TlFn *fn = plan->fn;
+    bool abreast = plan->abreast && !l->di; /* lines are of one program */
+    const char *name = abreast ? tl_format(arena, "%s.single", symbol) : symbol;
+    TlCpuGen g = new_gen(l, options, arena, plan);
+    tl_cpu_begin_kernel(&g, name, slots);
     lower_body(&g, fn->body);
     TL_ASSERT(LLVMGetBasicBlockTerminator(LLVMGetInsertBlock(g.b)) ||
                   fn->body->last->opcode == TL_OP_RETURN,
               "'%s' does not end", fn->name);
+    if (!abreast)
     return g;
+    TlCpuGen w = new_gen(l, options, arena, plan);
+    lower_abreast(&w, tl_format(arena, "%s.abreast", symbol), &g.slots, g.function);
+    tl_cpu_call_abreast(&w, symbol, g.function, w.function);
+    w.body = g.body;
+    return w;
 }
 
 /* *out_body, *out_wide: the functions of its programs; of several at once, NULL where none are. */

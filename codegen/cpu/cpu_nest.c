@@ -275,12 +275,11 @@ static void one_vector(TlCpuGen *g, TlCpuAt *at, LLVMValueRef end, const Body *b
     tl_cpu_join(g, (TlCpuBranch){.join = join});
 }
 
-/* Vectors that are inside, then those that are tested. */
-static void whole_and_rest(TlCpuGen *g, TlCpuAt *at, const TlCpuBounds *b, const Body *body)
+/* The vectors before those that are inside, and behind them. */
+static void tested_lanes(TlCpuGen *g, TlCpuAt *at, const TlCpuBounds *b, const Body *body)
 {
     const TlNest *n = at->row->nest;
     const TlNestForm *f = &n->form;
-    whole_part(g, at, b->begin ? b->begin : tl_gen_int(&g->gen, 0), b->end, body);
     LLVMValueRef last =
         tl_gen_int(&g->gen, at->width > 1 ? f->padded[f->lane] : f->extent[f->lane]);
     if (b->last)
@@ -299,6 +298,13 @@ static void whole_and_rest(TlCpuGen *g, TlCpuAt *at, const TlCpuBounds *b, const
     part_of_lanes(g, at, LLVMBuildSelect(g->b, is_first, zero, b->end, ""),
                   LLVMBuildSelect(g->b, is_first, b->begin, last, ""), body);
     tl_cpu_loop_end(g, &sides, NULL);
+}
+
+/* Vectors that are inside, then those that are tested. */
+static void whole_and_rest(TlCpuGen *g, TlCpuAt *at, const TlCpuBounds *b, const Body *body)
+{
+    whole_part(g, at, b->begin ? b->begin : tl_gen_int(&g->gen, 0), b->end, body);
+    tested_lanes(g, at, b, body);
 }
 
 /* ---- unrolled ---- */
@@ -430,6 +436,55 @@ static void columns(TlCpuGen *g, TlCpuAt *at, const Body *body)
     at->row = through;
     each_column(g, at, body);
     tl_cpu_fork_end(g, &f, NULL);
+}
+
+/* ---- programs abreast ---- */
+
+typedef struct Turns {
+    TlCpuBody run;
+    void *user;
+    TlCpuRow *row; /* of each */
+} Turns;
+
+static void each_turn(TlCpuGen *g, TlCpuAt *at, void *user)
+{
+    const Turns *turns = user;
+    for (int i = 0; i < g->nturns; i++) {
+        tl_cpu_take_turn(g, i);
+        tl_map_init(&at->memo, g->arena);
+        at->row = &turns->row[i];
+        turns->run(g, at, turns->user);
+    }
+}
+
+void tl_cpu_nest_abreast(TlCpuGen *g, const TlNest *n, TlCpuBody body, void *user)
+{
+    TL_ASSERT(g->whole && g->nturns && n->store, "'%s' runs abreast, and tests", g->fn->name);
+    TlCpuRow *row = TL_NEW_ARRAY(g->arena, TlCpuRow, (size_t)g->nturns);
+    LLVMValueRef extent = tl_gen_int(&g->gen, n->form.extent[n->lane]);
+    TlCpuBounds bounds = tl_cpu_bounds(g, n, n->width);
+    TlCpuLoops loops = {.skip = n->lane, .dim = -1, .bounds = &bounds};
+    Turns turns = {body, user, row};
+    TlCpuAt at;
+    tl_cpu_at_init(g, &at, n->form.rank, n->lane, n->width);
+    tl_cpu_loops_begin(g, &loops, &n->form, &at);
+    at.whole = true;
+    at.idx[n->lane] = tl_gen_int(&g->gen, 0);
+    for (int i = 0; i < g->nturns; i++) {
+        row[i].nest = n;
+        tl_cpu_take_turn(g, i);
+        tl_cpu_read_rows(g, &row[i], &at);
+        const TlCpuAccess *a = tl_cpu_access_of(g, n->op);
+        if (n->streams)
+            tl_cpu_stream_now(g, &row[i], a, tl_cpu_access_address(g, a, &at));
+    }
+    LLVMValueRef begin = bounds.begin ? bounds.begin : tl_gen_int(&g->gen, 0);
+    at.row = &row[0];
+    part_of_lanes(g, &at, begin, g->tests_lanes ? bounds.end : extent, &(Body){each_turn, &turns});
+    at.whole = false;
+    if (g->tests_lanes)
+        tested_lanes(g, &at, &bounds, &(Body){each_turn, &turns});
+    tl_cpu_loops_end(g, &loops);
 }
 
 void tl_cpu_nest(TlCpuGen *g, const TlNest *n, TlCpuBody run_body, void *user)

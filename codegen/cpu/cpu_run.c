@@ -255,6 +255,99 @@ static void call_programs(TlCpuGen *g, LLVMValueRef programs, LLVMValueRef first
     LLVMPositionBuilderAtEnd(g->b, next);
 }
 
+/* ---- rows of the grid abreast ---- */
+
+void tl_cpu_begin_abreast(TlCpuGen *g, const char *symbol, const TlSlots *slots)
+{
+    size_t n = g->fn->nvalues + 1;
+    begin_function(g, symbol);
+    LLVMSetLinkage(g->function, LLVMInternalLinkage);
+    read_context(g);
+    take_slots(g, slots);
+    tl_gen_params(&g->gen);
+    LLVMValueRef first = tl_cpu_load_word(g, g->ctx, PID, g->i32),
+                 first1 = tl_cpu_load_word(g, g->ctx, PID1, g->i32),
+                 count = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, count), g->i32);
+    g->pid_end = LLVMBuildAdd(g->b, first, count, "");
+    g->program = begin_counting(g, "program", first, PID, &g->pid);
+    g->nturns = g->plan->abreast->times;
+    g->turns = TL_NEW_ARRAY(g->arena, TlCpuTurn, (size_t)g->nturns);
+    for (int i = 0; i < g->nturns; i++) {
+        TlCpuTurn *t = &g->turns[i];
+        t->scalar = TL_NEW_ARRAY(g->arena, LLVMValueRef, n);
+        t->view = TL_NEW_ARRAY(g->arena, TlGenView *, n);
+        memcpy(t->scalar, g->scalar, sizeof *t->scalar * n);
+        memcpy(t->view, g->view, sizeof(TlGenView *) * n);
+        tl_map_init(&t->access, g->arena);
+        t->pid1 = LLVMBuildAdd(g->b, first1, LLVMConstInt(g->i32, (unsigned)i, 0), "");
+    }
+    tl_cpu_take_turn(g, 0);
+}
+
+void tl_cpu_take_turn(TlCpuGen *g, int turn)
+{
+    TL_ASSERT(turn < g->nturns, "program %d of %d", turn, g->nturns);
+    const TlCpuTurn *t = &g->turns[turn];
+    g->turns[g->turn].access = g->access; /* which may have grown */
+    g->turn = turn;
+    g->scalar = t->scalar;
+    g->view = t->view;
+    g->access = t->access;
+    g->pid1 = t->pid1;
+}
+
+void tl_cpu_run_single(TlCpuGen *g, LLVMValueRef single)
+{
+    LLVMValueRef count = field_at(g, offsetof(tile_cpu_ctx, count)),
+                 was = LLVMBuildLoad2(g->b, g->i32, count, ""), args[2] = {g->ctx, g->params};
+    LLVMBuildStore(g->b, LLVMConstInt(g->i32, (unsigned)g->plan->at_once, 0), count);
+    LLVMBuildStore(g->b, LLVMConstInt(g->i32, (unsigned)g->nturns, 0),
+                   field_at(g, offsetof(tile_cpu_ctx, rows)));
+    LLVMBuildStore(g->b, g->turns[0].pid1, field_at(g, PID1));
+    LLVMBuildCall2(g->b, LLVMGlobalGetValueType(single), single, args, 2, "");
+    LLVMBuildStore(g->b, was, count);
+}
+
+void tl_cpu_end_abreast(TlCpuGen *g)
+{
+    end_counting(g, g->program, g->pid, g->pid_end, g->plan->at_once);
+    tl_cpu_stream_end(g);
+    LLVMBuildRetVoid(g->b);
+}
+
+void tl_cpu_call_abreast(TlCpuGen *g, const char *symbol, LLVMValueRef single, LLVMValueRef abreast)
+{
+    LLVMSetLinkage(single, LLVMInternalLinkage);
+    begin_function(g, symbol);
+    LLVMValueRef first = tl_cpu_load_word(g, g->ctx, PID, g->i32),
+                 first1 = tl_cpu_load_word(g, g->ctx, PID1, g->i32),
+                 count = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, count), g->i32),
+                 rows = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, rows), g->i32),
+                 times = LLVMConstInt(g->i32, (unsigned)g->plan->abreast->times, 0),
+                 zero = LLVMConstInt(g->i32, 0, 0), left = LLVMBuildURem(g->b, rows, times, ""),
+                 end = LLVMBuildAdd(g->b, first1, LLVMBuildSub(g->b, rows, left, ""), ""), row,
+                 args[2] = {g->ctx, g->params}, rows_at = field_at(g, offsetof(tile_cpu_ctx, rows)),
+                 any = LLVMBuildICmp(g->b, LLVMIntNE, end, first1, "");
+    LLVMBasicBlockRef some = tl_gen_block(&g->gen, "some"), rest = tl_gen_block(&g->gen, "rest");
+    LLVMBuildCondBr(g->b, any, some, rest);
+    LLVMPositionBuilderAtEnd(g->b, some);
+    LLVMBasicBlockRef block = begin_counting(g, "rows", first1, PID1, &row);
+    LLVMBuildStore(g->b, first, field_at(g, PID));
+    LLVMBuildCall2(g->b, LLVMGlobalGetValueType(abreast), abreast, args, 2, "");
+    end_counting(g, block, row, end, g->plan->abreast->times);
+    LLVMBuildBr(g->b, rest);
+    LLVMPositionBuilderAtEnd(g->b, rest);
+    LLVMBasicBlockRef last = tl_gen_block(&g->gen, "last"), done = tl_gen_block(&g->gen, "done");
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, left, zero, ""), last, done);
+    LLVMPositionBuilderAtEnd(g->b, last);
+    LLVMBuildStore(g->b, left, rows_at);
+    call_programs(g, single, first, end, count);
+    LLVMBuildBr(g->b, done);
+    LLVMPositionBuilderAtEnd(g->b, done);
+    LLVMBuildStore(g->b, rows, rows_at);
+    LLVMBuildRetVoid(g->b);
+}
+
 void tl_cpu_call_several(TlCpuGen *g, const char *symbol, LLVMValueRef each, LLVMValueRef several)
 {
     TL_ASSERT(g->plan->wide && g->plan->wide->at_once > 1, "'%s' runs one by one", symbol);

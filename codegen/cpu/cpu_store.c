@@ -129,7 +129,8 @@ static void store_one(TlCpuGen *g, TlCpuAt *at, const TlCpuAccess *a)
 
 static void store_body(TlCpuGen *g, TlCpuAt *at, void *user)
 {
-    store_one(g, at, user);
+    (void)user;
+    store_one(g, at, tl_cpu_access_of(g, at->row->nest->op));
 }
 
 /* Vector m of those that n interleaved vectors of w lanes are. */
@@ -186,8 +187,18 @@ void tl_cpu_store(TlCpuGen *g, const TlNest *n)
 {
     TL_ASSERT(n->kind == TL_NEST_STORE, "%s is no store", tl_op_info(n->op->opcode)->text);
     LLVMValueRef is_done = n->stored_by ? is_stored(g, n->stored_by) : NULL;
-    TlCpuAccess *a = tl_cpu_prepare_access(g, n->op);
+    tl_cpu_prepare_access(g, n->op);
     TlCpuBranch branch = tl_cpu_branch(g, is_done, false, "store", "stored");
-    tl_cpu_nest(g, n, n->joined ? joined_body : store_body, a);
+    tl_cpu_nest(g, n, n->joined ? joined_body : store_body, NULL);
     tl_cpu_join(g, branch);
+}
+
+void tl_cpu_store_abreast(TlCpuGen *g)
+{
+    const TlNest *n = g->plan->all.data[0];
+    for (int i = 0; i < g->nturns; i++) {
+        tl_cpu_take_turn(g, i);
+        tl_cpu_prepare_access(g, n->op);
+    }
+    tl_cpu_nest_abreast(g, n, store_body, NULL);
 }

@@ -50,6 +50,15 @@ static LLVMValueRef is_slice_inside(TlCpuGen *g, TlCpuRange start, LLVMValueRef 
     return LLVMBuildAnd(g->b, fits, LLVMBuildICmp(g->b, LLVMIntULE, start.lo, last, ""), "");
 }
 
+/* Where it is tested along the lanes, a number of i32 must be so near to 0 that those a few
+ * elements from it do not wrap. */
+static LLVMValueRef is_start_near(TlCpuGen *g, LLVMValueRef start)
+{
+    LLVMValueRef from_least = LLVMBuildAdd(g->b, start, tl_gen_int(&g->gen, TL_NEST_LARGE), "");
+    return LLVMBuildICmp(g->b, LLVMIntULT, from_least,
+                         tl_gen_int(&g->gen, 2 * (int64_t)TL_NEST_LARGE), "");
+}
+
 /* i1: is a bound of an index tile inside? It is one number. */
 static LLVMValueRef bound_inside(TlCpuGen *g, Asks *s, const TlValue *tile, LLVMValueRef extent,
                                  LLVMValueRef *out_bound)
@@ -92,6 +101,10 @@ static void ask_axis(TlCpuGen *g, Asks *s, const TlNestAccess *a, uint32_t i)
     }
     TlCpuRange start = f->is ? tl_cpu_affine_range(g, &s->ranges, f)
                              : tl_cpu_range(g, &s->ranges, a->place.index[i].value);
+    if (tl_cpu_tests_axis(g, a, i)) {
+        add(g, s, is_start_near(g, start.lo));
+        return;
+    }
     extent = tl_cpu_affine_extent(g, f, extent);
     add(g, s, is_slice_inside(g, start, extent, (width - 1) * axis->step + 1));
 }

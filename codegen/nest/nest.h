@@ -356,6 +356,8 @@ typedef struct TlNestDrifts {
 /* Is a value so much more, its dimension d further on, and if that is not 0, a number that does not
  * wrap? d -1: no dimension of it moves. */
 bool tl_nest_drifts_by(TlNestDrifts *k, const TlValue *v, int d, int64_t by);
+/* By how much is a scalar more, modulo its type? false: it is not known. */
+bool tl_nest_drift(TlNestDrifts *k, const TlValue *v, int64_t *out_by);
 /* By how much starts may grow from program to program along an axis of the grid: what its number is
  * multiplied by, or 1. 0: op is no such number. */
 int64_t tl_nest_drift_step(const TlOp *op, int *axis);
@@ -542,6 +544,16 @@ typedef struct TlNestSpread {
     int lanes;
 } TlNestSpread;
 
+/* Programs that are neighbours along the grid's second axis and load the same rows: so many run
+ * abreast, vector by vector, where everything in them is inside. (nest_abreast.c) */
+typedef struct TlNestAbreast {
+    int times;
+    int loads, distinct; /* of all of them together; of those, at different places */
+    bool tests_lanes;    /* along the lanes all end at the same elements, which is asked there */
+    bool *known;         /* by value id: of a scalar, is it known what it is in the next program? */
+    int64_t *by;         /* so much more */
+} TlNestAbreast;
+
 /* ---- a function ---- */
 typedef struct TlNests {
     const TlFn *fn;
@@ -581,6 +593,7 @@ typedef struct TlNests {
     struct TlNests *wide; /* NULL: each runs by itself */
     int64_t wide_most;
     const char *why_wide;
+    const TlNestAbreast *abreast; /* NULL: they run one after the other */
     /* Programs run piece by piece, tiles of so many elements: by this plan, NULL: as they are.
      * (nest_pieces.c) */
     struct TlNests *pieces;
@@ -598,6 +611,9 @@ TlNestPart tl_nest_part(const TlNests *plan, const TlOp *load, int lane);
  * false: not known before the run, or their rows may differ in being inside. (nest_access.c) */
 bool tl_nest_distance(const TlNest *n, const TlNestAccess *a, const TlNestAccess *b, int dim,
                       int64_t *out);
+/* v as another scalar and a number, in i32 or i64, which may wrap: of two that are v and are both
+ * inside of an array, the distance is that of their numbers. v and 0: there is none. */
+const TlValue *tl_nest_without_number(const TlValue *v, int64_t *number);
 /* Elements of an access's place that are numbers known here: those of two places differ by their
  * distance. */
 int64_t tl_nest_number(const TlNestAccess *a, int dim);
@@ -639,6 +655,7 @@ void tl_nest_find_spreads(TlNests *plan); /* nest_spread.c */
 void tl_nest_find_whole(TlNests *plan);   /* nest_whole.c */
 void tl_nest_find_columns(TlNests *plan); /* nest_columns.c */
 void tl_nest_keep(TlNests *plan);         /* nest_keep.c */
+void tl_nest_find_abreast(TlNests *plan);   /* nest_abreast.c */
 void tl_nest_find_wanted(TlNests *plan);  /* nest_wanted.c */
 void tl_nest_find_rare(TlNests *plan);    /* nest_rare.c */
 void tl_nest_assign_offsets(TlNests *plan); /* nest_place.c: of homes in scratch memory */

@@ -425,13 +425,14 @@ TlType tl_nest_accessed(const TlNestAccess *a)
     return t;
 }
 
-/* v as another scalar and a number; v and 0. */
-static const TlValue *without_number(const TlValue *v, int64_t *number)
+const TlValue *tl_nest_without_number(const TlValue *v, int64_t *number)
 {
     TlWideInt n;
     *number = 0;
     if (v->def && v->def->opcode == TL_OP_CAST)
         v = tl_in(v->def, 0);
+    if (v->type->dtype != TL_I32 && v->type->dtype != TL_I64)
+        return v;
     const TlOp *op = v->def;
     for (uint32_t i = 0; op && op->opcode == TL_OP_ADD && i < 2; i++)
         if (tl_const_int_value(tl_in(op, i), &n)) {
@@ -452,7 +453,7 @@ int64_t tl_nest_number(const TlNestAccess *a, int dim)
         if (tl_const_int_value(a->place.index[i].value, &all))
             n = (int64_t)all;
         else
-            without_number(a->place.index[i].value, &n);
+            tl_nest_without_number(a->place.index[i].value, &n);
         sum += (uint64_t)n * (uint64_t)(a->axis[i].stride / (in_lanes ? axis->step : 1));
     }
     return (int64_t)sum;
@@ -470,7 +471,7 @@ static bool index_distance(const TlValue *a, const TlValue *b, int64_t *out)
         *out = (int64_t)(y - x);
         return true;
     }
-    if (a->type != b->type || without_number(a, &from) != without_number(b, &to))
+    if (a->type != b->type || tl_nest_without_number(a, &from) != tl_nest_without_number(b, &to))
         return false;
     *out = to - from;
     return true;

@@ -238,6 +238,13 @@ bool tl_nest_drifts_by(TlNestDrifts *k, const TlValue *v, int d, int64_t by)
     return x.known && x.by == by && (by == 0 || is_plain(&x, v->type->dtype));
 }
 
+bool tl_nest_drift(TlNestDrifts *k, const TlValue *v, int64_t *out_by)
+{
+    Drift x = find_drift(k, v, -1, 0);
+    *out_by = x.known ? x.by : 0;
+    return x.known;
+}
+
 int64_t tl_nest_drift_step(const TlOp *op, int *axis)
 {
     TlWideInt n;

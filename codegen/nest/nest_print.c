@@ -378,6 +378,12 @@ static void put_function(Print *p)
         tl_sbuf_puts(p->out, "programs of which all is inside have code of their own\n");
     else if (plan->unwhole)
         tl_sbuf_putf(p->out, "one code for all programs (%s)\n", plan->unwhole);
+    if (plan->abreast)
+        tl_sbuf_putf(p->out,
+                     "%d of these%s abreast along grid axis 1 (of %d loads %d are different)\n",
+                     plan->abreast->times,
+                     plan->abreast->tests_lanes ? ", and those whose rows are inside," : "",
+                     plan->abreast->loads, plan->abreast->distinct);
     if (plan->uncut)
         tl_sbuf_putf(p->out, "all of a program at once (%s)\n", plan->uncut);
 }

@@ -305,9 +305,25 @@ static const char *check_op(const TlNests *plan, const TlOp *op)
     return fault;
 }
 
+/* Programs abreast have one nest, which has code without tests, and go by no home. */
+static const char *check_abreast(const TlNests *plan)
+{
+    const TlNestAbreast *a = plan->abreast;
+    if (!a)
+        return NULL;
+    const TlNest *n = plan->all.len == 1 ? plan->all.data[0] : NULL;
+    if (!plan->whole || a->times < 2 || a->distinct >= a->loads || plan->buffers.len)
+        return "programs abreast that share nothing, or have homes";
+    if (!n || n->kind != TL_NEST_STORE || n->joined || n->unrolled || n->next.len || n->width < 2 ||
+        n->form.extent[n->lane] % n->width)
+        return "programs abreast of more than a nest of whole vectors";
+    return a->tests_lanes && n->split != TL_NEST_SPLIT ? "programs abreast that cannot test" : NULL;
+}
+
 bool tl_nest_verify(const TlNests *plan, TlSbuf *out)
 {
     const char *fault = check_buffers(plan);
+    fault = fault ? fault : check_abreast(plan);
     const TlOp *op = NULL;
     for (const TlOp *x = plan->fn->body->first; x && !fault; x = tl_walk_next(x, NULL)) {
         fault = check_op(plan, x);

@@ -79,6 +79,16 @@ def all_of(device):
             run(device, f"{t} widened {at} of {channels}", f"""kernel k(const {t} x[R, {channels}], f64 y[N]) grid(1)
 {{ y[0 +: 64] = (f64)x[0 +: 64, {at}]; }}""", x, x[:, at].astype(np.float64))
             count += 1
+        x, at = np.arange(96).astype(dtype).reshape(16, 6), np.array([3, 1, 7, 0, 5, -1], np.int32)
+        for begins in (False, True):
+            ins, out = Ended(x.shape, dtype, begins), Ended((10, 16), dtype, begins)
+            ins.array[...] = x
+            tile.kernel(f"""kernel k(const {t} x[R : 1, C : ld], const i32 i[N], {t} y[H, W]) grid(1)
+{{ y[0 +: 10, 0 +: 16] = cat(tile<{t}, 4, 16>(1), x[i[0 +: 6], 0 +: 16], 0); }}""", device=device, cache="off")(ins.array.T, at, out.array)
+            want = np.concatenate((np.ones((4, 16), dtype), np.where(((at >= 0) & (at < 6))[:, None], x.T[at % 6], 0)))
+            if not np.array_equal(out.array, want):
+                sys.exit(f"{device}: {t}: columns of listed rows: got {out.array.tolist()}")
+        count += 1
         for name, (width, text, meaning) in EXPRESSIONS.items():
             x = np.arange(32).astype(dtype).reshape(4, 8)
             run(device, f"{t} {name}", f"""kernel k(const {t} x[R, C], {t} y[R, D]) grid(1)
