@@ -35,7 +35,8 @@ typedef struct TlCpuAccess {
     TlGenView *view;
 } TlCpuAccess;
 
-/* An index that is known to be inside of its array: from it, others lie numbers known here. */
+/* An index that is known to be inside of its array: from it, others lie numbers known here. Whoever
+ * leaves what is conditional drops the marks that were made there: they dominate nothing else. */
 typedef struct TlCpuMark {
     const TlValue *base, *scalar; /* the array; the index is the scalar and the number */
     const TlBlock *block;         /* in which it is computed */
@@ -201,6 +202,7 @@ typedef struct TlCpuLoop {
     uint32_t ncarry;
     LLVMBasicBlockRef head, exit; /* exit NULL: the test is at the end; both: it runs once */
     int64_t end;
+    uint32_t marks; /* before it */
 } TlCpuLoop;
 /* With bounds of the run: the test is at the beginning. */
 void tl_cpu_loop_begin(TlCpuGen *g, TlCpuLoop *l, LLVMValueRef from, LLVMValueRef to, int64_t step,
@@ -217,6 +219,7 @@ void tl_cpu_loop_end(TlCpuGen *g, TlCpuLoop *l, const LLVMValueRef *next);
 typedef struct TlCpuBranch {
     LLVMBasicBlockRef from, join;
     bool counts; /* among what is conditional */
+    uint32_t marks; /* before it */
 } TlCpuBranch;
 TlCpuBranch tl_cpu_branch(TlCpuGen *g, LLVMValueRef cond, bool value, const char *then,
                           const char *join);
@@ -230,6 +233,7 @@ void tl_cpu_fail(TlCpuGen *g, LLVMValueRef failed, int kind, TlLoc loc,
 typedef struct TlCpuFork {
     LLVMBasicBlockRef slow, join, fast_end;
     LLVMValueRef fast;
+    uint32_t marks; /* before it */
 } TlCpuFork;
 TlCpuFork tl_cpu_fork(TlCpuGen *g, LLVMValueRef cond);
 TlCpuFork tl_cpu_fork_rarely(TlCpuGen *g, LLVMValueRef cond); /* the code falls through to `else` */

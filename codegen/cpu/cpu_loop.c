@@ -35,6 +35,7 @@ void tl_cpu_loop_begin(TlCpuGen *g, TlCpuLoop *l, LLVMValueRef from, LLVMValueRe
     l->exit = tl_gen_block(&g->gen, "end");
     enter_loop(g, l, from, init);
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntSLT, l->i, to, ""), body, l->exit);
+    l->marks = g->marks.len;
     g->conditional++;
     LLVMPositionBuilderAtEnd(g->b, body);
 }
@@ -90,6 +91,7 @@ void tl_cpu_loop_end(TlCpuGen *g, TlCpuLoop *l, const LLVMValueRef *next)
     if (!l->head)
         return;
     if (l->exit) {
+        g->marks.len = l->marks;
         g->conditional--;
         LLVMBuildBr(g->b, l->head);
         LLVMPositionBuilderAtEnd(g->b, l->exit);
@@ -112,6 +114,7 @@ TlCpuBranch tl_cpu_branch(TlCpuGen *g, LLVMValueRef cond, bool value, const char
     LLVMBasicBlockRef block = tl_gen_block(&g->gen, then);
     b.join = tl_gen_block(&g->gen, join);
     b.counts = true;
+    b.marks = g->marks.len;
     g->conditional++;
     LLVMBuildCondBr(g->b, cond, value ? block : b.join, value ? b.join : block);
     LLVMPositionBuilderAtEnd(g->b, block);
@@ -122,6 +125,8 @@ void tl_cpu_join(TlCpuGen *g, TlCpuBranch b)
 {
     if (!b.join)
         return;
+    if (b.counts)
+        g->marks.len = b.marks;
     g->conditional -= b.counts;
     LLVMBuildBr(g->b, b.join);
     LLVMPositionBuilderAtEnd(g->b, b.join);
@@ -163,6 +168,7 @@ TlCpuFork tl_cpu_fork(TlCpuGen *g, LLVMValueRef cond)
     TlCpuFork f = {.slow = tl_gen_block(&g->gen, "some"), .join = tl_gen_block(&g->gen, "join")};
     LLVMBasicBlockRef fast = tl_gen_block(&g->gen, "all");
     LLVMBuildCondBr(g->b, cond, fast, f.slow);
+    f.marks = g->marks.len;
     g->conditional++;
     LLVMPositionBuilderAtEnd(g->b, fast);
     return f;
@@ -180,6 +186,7 @@ void tl_cpu_fork_else(TlCpuGen *g, TlCpuFork *f, LLVMValueRef fast)
 {
     f->fast = fast;
     f->fast_end = LLVMGetInsertBlock(g->b);
+    g->marks.len = f->marks;
     LLVMBuildBr(g->b, f->join);
     LLVMPositionBuilderAtEnd(g->b, f->slow);
 }
@@ -187,6 +194,7 @@ void tl_cpu_fork_else(TlCpuGen *g, TlCpuFork *f, LLVMValueRef fast)
 LLVMValueRef tl_cpu_fork_end(TlCpuGen *g, TlCpuFork *f, LLVMValueRef slow)
 {
     LLVMBasicBlockRef end = LLVMGetInsertBlock(g->b);
+    g->marks.len = f->marks;
     g->conditional--;
     LLVMBuildBr(g->b, f->join);
     LLVMPositionBuilderAtEnd(g->b, f->join);

@@ -86,7 +86,6 @@ static void lower_twice(TlCpuGen *g)
     g->whole = true;
     lower_part(g, false);
     g->whole = false;
-    g->marks.len = 0;
     bool is_long = tl_cpu_would_be_long(g, from) && !g->l->di && g->plan->asked_in == g->fn->body;
     tl_cpu_fork_else(g, &f, NULL);
     if (is_long)
@@ -123,6 +122,7 @@ static void lower_for(TlCpuGen *g, TlOp *op)
         tl_cpu_product(g, product, lo, step, n);
         return;
     }
+    uint32_t marks = g->marks.len;
     LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b), head = tl_gen_block(&g->gen, "for"),
                       inside = tl_gen_block(&g->gen, "body"), exit = tl_gen_block(&g->gen, "end");
     LLVMBuildCondBr(g->b, some, head, exit);
@@ -143,6 +143,7 @@ static void lower_for(TlCpuGen *g, TlOp *op)
     LLVMAddIncoming(i, &next, &latch, 1);
     LLVMBuildBr(g->b, head);
     LLVMPositionBuilderAtEnd(g->b, exit);
+    g->marks.len = marks;
     LLVMValueRef *out = scalar_phis(g, op->nout, op->out);
     add_scalars(g, op, 3, op->nout, out, entry);
     for (uint32_t m = 0; m < op->nout; m++)
@@ -154,6 +155,7 @@ static void lower_while(TlCpuGen *g, TlOp *op)
 {
     TlBlock *before = op->regions[0], *after = op->regions[1];
     fill_homes(g, op, 0);
+    uint32_t marks = g->marks.len;
     LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b), head = tl_gen_block(&g->gen, "while"),
                       inside = tl_gen_block(&g->gen, "body"), exit = tl_gen_block(&g->gen, "end");
     LLVMBuildBr(g->b, head);
@@ -175,6 +177,7 @@ static void lower_while(TlCpuGen *g, TlOp *op)
     add_scalars(g, after->last, 0, before->nargs, phis, LLVMGetInsertBlock(g->b));
     LLVMBuildBr(g->b, head);
     LLVMPositionBuilderAtEnd(g->b, exit);
+    g->marks.len = marks;
 }
 
 static void lower_if(TlCpuGen *g, TlOp *op)
@@ -186,11 +189,13 @@ static void lower_if(TlCpuGen *g, TlOp *op)
     LLVMValueRef *phis = scalar_phis(g, op->nout, op->out);
     for (int r = 0; r < 2; r++) {
         TlBlock *b = op->regions[r];
+        uint32_t marks = g->marks.len;
         LLVMPositionBuilderAtEnd(g->b, arms[r]);
         tl_cpu_lower_block(g, b, NULL);
         fill_homes(g, b->last, 0);
         add_scalars(g, b->last, 0, op->nout, phis, LLVMGetInsertBlock(g->b));
         LLVMBuildBr(g->b, join);
+        g->marks.len = marks;
     }
     LLVMPositionBuilderAtEnd(g->b, join);
 }

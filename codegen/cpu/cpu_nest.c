@@ -267,11 +267,14 @@ static void one_vector(TlCpuGen *g, TlCpuAt *at, LLVMValueRef end, const Body *b
                       join = tl_gen_block(&g->gen, "join");
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, end, n, ""), whole, part);
     LLVMPositionBuilderAtEnd(g->b, whole);
+    uint32_t marks = g->marks.len;
     whole_part(g, at, zero, n, body);
+    g->marks.len = marks;
     LLVMBuildBr(g->b, join);
     LLVMPositionBuilderAtEnd(g->b, part);
     at->width = at->row->nest->tested;
     part_of_lanes(g, at, zero, n, body);
+    g->marks.len = marks;
     tl_cpu_join(g, (TlCpuBranch){.join = join});
 }
 

@@ -252,6 +252,8 @@ static const TlType *type_of_a(const AsyncDots *a, const TlOp *dot)
     if (!tl_tensor_takes_a(t) && tl_mma_warps(a->ctx, mma, dot->out[0]->type,
                                               dot->out[0]->type->layout, &w)) {
         w.apart = true; /* so that words are a thread's */
+        if (t->rank != 2 || t->shape[1] % (mma->n << w.n) != 0)
+            return NULL; /* fewer columns than warps divide */
         l = tl_mma_layout(a->ctx, mma, TL_MMA_C, t, w, tl_floor_log2(a->fn->body->warps));
     }
     t = tl_type_tensor(a->ctx, t->dtype, t->rank, t->shape, l);

@@ -136,7 +136,7 @@ GROUPS = {
         "weights of 4 and 8 bits": "gemm_weights_* gemm_both_quantised packed_product_of_groups",
         "chains, epilogues, two in a loop": "dot_without_accumulator_and_chained gemm_chain_* gemm_*",
         "by warpgroups, with and without warps that only copy": "warpgroup_*",
-        "by clusters of programs (multicast)": "cluster_*",
+        "by clusters of programs (multicast), by pairs of them": "cluster_* pair_*",
         "special values, extremes, empty": "dot_special_values dot_*_extremes dot_shape_*_40x30x0_*",
         "column-major operands": "dot_column_major_operands gemm_*_view_view_*",
     }, "loads and stores": {

@@ -131,7 +131,7 @@ def fault(name, device, stats):
     if "_along_k_" in name or not is_of_warpgroups(device):
         return None if re.search(r"\bmma_", stats) else "--stats does not say mma"
     wanted = [r"\btensor_mma: " if is_tensor(device) else r"\bwgmma: "]
-    wanted += [r"\bbulk_(?:all_)?\d: ", rf"blocks of {BULK[name]} threads"] if name in BULK else []
+    wanted += [r"\bbulk_(?:all_|pair_)?\d: ", rf"blocks of {BULK[name]} threads"] if name in BULK else []
     missing = [word for word in wanted if not re.search(word, stats)]
     return f"--stats does not say {', '.join(missing)}" if missing else None
 
