@@ -309,12 +309,9 @@ static const char *own_memory(const TlLeafCall *call)
     return *tl_target_find(l->gpu ? l->gpu : l->cpu, &emulate)->ptx ? "cta" : "cluster";
 }
 
-/* As copy_bulk; the barrier is that of the pair's first program: addresses of the cluster have the
- * program's rank from bit 24 on. */
-static void copy_bulk_pair(TlLeafCall *call)
+/* Of a copy from memory: $0 where it is done, $1 to, $2 the map, $3 the barrier. */
+static TlLeafAsm begin_bulk(TlLeafCall *call)
 {
-    enum { FIXED = 5 };
-    unsigned rank = tl_leaf_info(call->leaf)->size;
     TlLeafAsm a = tl_leaf_asm_begin(call);
     tl_leaf_asm_operand(&a, call->args[1]);
     LLVMValueRef to = shared_address(call, call->args[3]),
@@ -322,6 +319,16 @@ static void copy_bulk_pair(TlLeafCall *call)
     tl_leaf_asm_operand(&a, to);
     tl_leaf_asm_operand(&a, call->args[2]);
     tl_leaf_asm_operand(&a, barrier);
+    return a;
+}
+
+/* As copy_bulk; the barrier is that of the pair's first program: addresses of the cluster have the
+ * program's rank from bit 24 on. */
+static void copy_bulk_pair(TlLeafCall *call)
+{
+    enum { FIXED = 5 };
+    unsigned rank = tl_leaf_info(call->leaf)->size;
+    TlLeafAsm a = begin_bulk(call);
     TEXT(&a,
          "{ .reg .b32 first; and.b32 first, $3, 0xfeffffff; "
          "@$0 cp.async.bulk.tensor.%ud.cta_group::2.shared::cluster.global.tile"
@@ -337,13 +344,7 @@ static void copy_bulk(TlLeafCall *call, bool all)
 {
     enum { FIXED = 5 };
     unsigned rank = tl_leaf_info(call->leaf)->size;
-    TlLeafAsm a = tl_leaf_asm_begin(call);
-    tl_leaf_asm_operand(&a, call->args[1]);
-    LLVMValueRef to = shared_address(call, call->args[3]),
-                 barrier = shared_address(call, call->args[4]);
-    tl_leaf_asm_operand(&a, to);
-    tl_leaf_asm_operand(&a, call->args[2]);
-    tl_leaf_asm_operand(&a, barrier);
+    TlLeafAsm a = begin_bulk(call);
     TEXT(&a,
          "@$0 cp.async.bulk.tensor.%ud.shared::%s.global.tile"
          ".mbarrier::complete_tx::bytes%s [$1], [$2, ",
