@@ -81,9 +81,13 @@ void tl_ctx_free(TlCtx *ctx)
 
 static uint64_t type_hash(const TlType *t)
 {
-    uint64_t key[7 + TL_MAX_RANK] = {
-        t->kind, t->dtype, t->ptr, t->is_const, t->rank, (uintptr_t)t->layout,
-        (uint64_t)t->slots | (uint64_t)t->halved << 32};
+    uint64_t key[7 + TL_MAX_RANK] = {t->kind,
+                                     t->dtype,
+                                     t->ptr,
+                                     t->is_const,
+                                     t->rank,
+                                     (uintptr_t)t->layout,
+                                     (uint64_t)t->slots | (uint64_t)t->halved << 32};
     for (int i = 0; i < t->rank && i < TL_MAX_RANK; i++) key[7 + i] = (uint64_t)t->shape[i];
     return tl_hash(key, sizeof key, 1);
 }

@@ -72,7 +72,7 @@ struct TlCpuGen {
     /* By buffer: of small homes, and of those that are chosen in the run; NULL: not made yet. */
     LLVMValueRef *variable;
     bool whole;        /* everything is inside the arrays, as the program has asked (cpu_whole.c) */
-    bool tests_lanes; /* but along the lanes of its only nest, which tests there */
+    bool tests_lanes;  /* but along the lanes of its only nest, which tests there */
     TL_VEC(TlCpuMark) marks; /* of the program that is whole */
     TlCpuTurn *turns;        /* programs that run abreast */
     int nturns, turn;        /* of those, the one that is built now; nturns 0: there are none */

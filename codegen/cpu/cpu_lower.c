@@ -501,7 +501,7 @@ static TlCpuGen lower_plan(TlLlvm *l, const TlCodegenOptions *options, TlArena *
                   fn->body->last->opcode == TL_OP_RETURN,
               "'%s' does not end", fn->name);
     if (!abreast)
-    return g;
+        return g;
     TlCpuGen w = new_gen(l, options, arena, plan);
     lower_abreast(&w, tl_format(arena, "%s.abreast", symbol), &g.slots, g.function);
     tl_cpu_call_abreast(&w, symbol, g.function, w.function);

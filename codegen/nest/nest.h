@@ -573,7 +573,7 @@ typedef struct TlNests {
     TlAxisInfo *axis;
     TlMap access; /* op to TlNestAccess */
     TlMap joined; /* STORE to TlNestJoined */
-    TlMap rows; /* RESHAPE ops of nest_flat.c, from a tile to its row or back */
+    TlMap rows;   /* RESHAPE ops of nest_flat.c, from a tile to its row or back */
     TlMap moves;          /* GATHER to TlNestMove, where it is one */
     TlMap spreads;        /* op to TlNestSpread */
     TlMap rare;           /* SELECT to TlNestRare */
@@ -585,8 +585,8 @@ typedef struct TlNests {
     bool whole;
     const char *unwhole; /* why not; NULL: they have, or nothing is tested */
     const TlBlock *asked_in; /* where: the program's body, or that of a loop that is all of it */
-    bool *early; /* by value id: scalars that are computed there before any tile, and views */
-    int64_t *spread;     /* by value id, of block arguments, too: tl_nest_spread */
+    bool *early;     /* by value id: scalars that are computed there before any tile, and views */
+    int64_t *spread; /* by value id, of block arguments, too: tl_nest_spread */
     /* So many programs run at once, neighbours along the grid's first axis; the plan for the others
      * has the plan for these, whose programs are numbered below `wide_most`. (nest_wide.c) */
     int at_once;
@@ -655,7 +655,7 @@ void tl_nest_find_spreads(TlNests *plan); /* nest_spread.c */
 void tl_nest_find_whole(TlNests *plan);   /* nest_whole.c */
 void tl_nest_find_columns(TlNests *plan); /* nest_columns.c */
 void tl_nest_keep(TlNests *plan);         /* nest_keep.c */
-void tl_nest_find_abreast(TlNests *plan);   /* nest_abreast.c */
+void tl_nest_find_abreast(TlNests *plan); /* nest_abreast.c */
 void tl_nest_find_wanted(TlNests *plan);  /* nest_wanted.c */
 void tl_nest_find_rare(TlNests *plan);    /* nest_rare.c */
 void tl_nest_assign_offsets(TlNests *plan); /* nest_place.c: of homes in scratch memory */

@@ -321,8 +321,7 @@ TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlAren
     TL_ASSERT(fn->body && fn->module, "'%s' has no body", fn->name);
     TlNests *plan = new_plan(fn, m, check, arena);
     int times = 1;
-    TlFn *several = tl_nest_widen(plan, &times),
-         *piece = several ? NULL : tl_nest_cut(plan);
+    TlFn *several = tl_nest_widen(plan, &times), *piece = several ? NULL : tl_nest_cut(plan);
     if (piece) {
         plan->pieces = new_plan(piece, m, check, arena);
         run_passes(plan->pieces);

@@ -195,8 +195,7 @@ bool tl_nest_may_read_home(const TlNests *plan, const TlOp *reshape)
     uint64_t bytes = tl_gen_elem_bytes(from) * (uint64_t)tl_type_elems(from);
     return reshape->opcode == TL_OP_RESHAPE && from->rank && to->rank && !from->ptr &&
            !has_gaps(from) && !has_gaps(to) &&
-           (bytes > 2 * (uint64_t)plan->m.vector_bytes ||
-            tl_nest_is_for_row(plan, reshape));
+           (bytes > 2 * (uint64_t)plan->m.vector_bytes || tl_nest_is_for_row(plan, reshape));
 }
 
 int tl_nest_turned_words(const TlOp *op)

@@ -396,8 +396,9 @@ static void put_wide_title(const TlNests *plan, TlSbuf *out)
 
 static void put_pieces_title(const TlNests *plan, TlSbuf *out)
 {
-    tl_sbuf_putf(out, "pieces of %d elements, one after the other (loops carry more than registers "
-                      "hold)\n",
+    tl_sbuf_putf(out,
+                 "pieces of %d elements, one after the other (loops carry more than registers "
+                 "hold)\n",
                  plan->strip);
 }
 

@@ -422,9 +422,9 @@ static const char *place_of_a(const TlExplain *e, const TlOp *op, const TlAsyncD
     const TlValue *a = d->side[TL_MMA_A].tensor;
     if (!there)
         return "";
-    const char *other = shared ? tl_format(e->scratch, "by shared memory %lld",
-                                           (long long)shared - 1)
-                               : "shared memory has no room";
+    const char *other = shared
+                            ? tl_format(e->scratch, "by shared memory %lld", (long long)shared - 1)
+                            : "shared memory has no room";
     return tl_format(e->scratch, "%s: there %lld issue slots of a warp, %s",
                      a ? tl_format(e->scratch, ", A in %d", (int)tl_tensor_columns(a->type))
                        : ", A in shared memory",
@@ -444,9 +444,10 @@ static void explain_dot_async(const TlExplain *e, const TlOp *op, tilec_report_e
     int32_t scales = tl_tensor_dot_scales(&d);
     const TlTensorMma *tensor = tl_tensor_mma_of(mma);
     if (tensor)
-        x->way = tl_format(e->out, "%u tcgen05.mma m%dn%dk%d by one thread%s, sums in %d columns "
-                           "of tensor memory%s%s%s", x->instructions,
-                           (int)tensor->rows << (int)p->pair, (int)p->n,
+        x->way = tl_format(e->out,
+                           "%u tcgen05.mma m%dn%dk%d by one thread%s, sums in %d columns "
+                           "of tensor memory%s%s%s",
+                           x->instructions, (int)tensor->rows << (int)p->pair, (int)p->n,
                            (int)mma->k * elements_of(mma), p->pair ? " of a pair" : "",
                            (int)tl_tensor_columns(d.acc->type),
                            scales ? tl_format(e->scratch, ", scales in %d", (int)scales) : "",

@@ -46,7 +46,7 @@ struct TlSimtTensor {
     const TlOp *met;      /* the latest READY behind which threads have met, right then */
     LLVMValueRef commits; /* where the number of groups is */
     bool pair;
-    LLVMValueRef meetings; /* and that of meetings of a pair */
+    LLVMValueRef meetings;                 /* and that of meetings of a pair */
     LLVMValueRef group[TL_TENSOR_COLUMNS]; /* and that of the latest product onto sums that begin
                                             * with the column, where an await asks for it */
 };
@@ -328,8 +328,8 @@ static bool takes_columns(const TlOp *op, const TlOp *ready)
     bool takes = false;
     for (uint32_t i = 0; op->opcode == TL_OP_AWAIT && i < op->nin; i++)
         takes |= shares_columns(ready, tl_tensor_root(tl_in(op, i)));
-    return takes || (op->opcode == TL_OP_READY && tl_tensor_is_a(op->out[0]) &&
-                     shares_columns(ready, op));
+    return takes ||
+           (op->opcode == TL_OP_READY && tl_tensor_is_a(op->out[0]) && shares_columns(ready, op));
 }
 
 static Touch touch_of(const TlOp *op, const TlOp *ready)
@@ -487,8 +487,7 @@ static const TlOp *first_of(const TlOp *loop)
  * loop that is next, or is around it, if that is for tokens. */
 static const TlOp *await_of(const TlOp *product)
 {
-    const TlOp *next = neighbour(product, false),
-               *loop = next ? next : product->block->parent;
+    const TlOp *next = neighbour(product, false), *loop = next ? next : product->block->parent;
     if (next && next->opcode == TL_OP_AWAIT)
         return says_so_between(product, next) ? NULL : next;
     if (!loop || loop->opcode != TL_OP_FOR)

@@ -1039,7 +1039,8 @@ static void tl_check_tensor(TlVerify *v, const TlOp *op)
 {
     int64_t n = tl_attr_int(op, TL_ATTR_COLUMNS, 0);
     int32_t slots = TL_TENSOR_SLOTS + tl_attr_flag(op, TL_ATTR_PAIR);
-    if (out_type(op, 0)->slots != slots) FAULT("%d slots", (int)out_type(op, 0)->slots);
+    if (out_type(op, 0)->slots != slots)
+        FAULT("%d slots", (int)out_type(op, 0)->slots);
     else if (want_bar(v, op, out_type(op, 0)) &&
         (n < TL_TENSOR_LEAST || n > TL_TENSOR_COLUMNS || n & (n - 1)))
         FAULT("columns = %lld", (long long)n);
@@ -1137,7 +1138,8 @@ static void tl_check_dot_async(TlVerify *v, const TlOp *op)
               (int)shape[1][1], tl_verify_type(v, acc));
     else if (acc->layout && !tl_async_plan(&v->scratch, mma, d.side, acc))
         FAULT(in_tensor ? "no instruction does it" : "no warpgroup does it");
-    else want_pair(v, op, &d);
+    else
+        want_pair(v, op, &d);
 }
 
 static void tl_check_fence(TlVerify *v, const TlOp *op) { (void)v, (void)op; }

@@ -249,8 +249,8 @@ static const TlType *type_of_a(const AsyncDots *a, const TlOp *dot)
     const TlMma *mma = tl_mma_of(dot);
     TlMmaWarps w;
     const TlLayout *l = t->layout;
-    if (!tl_tensor_takes_a(t) && tl_mma_warps(a->ctx, mma, dot->out[0]->type,
-                                              dot->out[0]->type->layout, &w)) {
+    if (!tl_tensor_takes_a(t) &&
+        tl_mma_warps(a->ctx, mma, dot->out[0]->type, dot->out[0]->type->layout, &w)) {
         w.apart = true; /* so that words are a thread's */
         if (t->rank != 2 || t->shape[1] % (mma->n << w.n) != 0)
             return NULL; /* fewer columns than warps divide */
@@ -294,8 +294,8 @@ static void put_into_tensor(AsyncDots *a, const TlOp *dot, const TlType *there, 
     TlBuilder b = v->def && v->def->block == dot->block ? tl_builder_after(v)
                                                         : tl_builder_before((TlOp *)dot);
     TlValue *x = tl_relayout(&b, v, there->layout);
-    *side = (TlAsyncSide){.tensor =
-                              tl_op_new(&b, TL_OP_READY, 1, &x, 1, &there, 0, 0, NULL)->out[0]};
+    *side =
+        (TlAsyncSide){.tensor = tl_op_new(&b, TL_OP_READY, 1, &x, 1, &there, 0, 0, NULL)->out[0]};
     a->columns += tl_tensor_columns(there);
 }
 
@@ -328,17 +328,15 @@ static bool find_sides(AsyncDots *a, TlOp *dot, TlAsyncSide *sides)
     }
     for (int i = 0; i < 2; i++)
         sides[i] = side_in_slot(a, dot, i, &staged[i]);
-    TlValue as_if = {.type = sides[TL_MMA_B].buf ? belongs_in_tensor(a, dot, staged[TL_MMA_A])
-                                                 : NULL};
-    TlAsyncSide there = {.tensor = &as_if},
-                both[] = {there, sides[TL_MMA_B]};
-    if (!sides[TL_MMA_B].buf ||
-        (is_into_tensor(dot) && !sides[TL_MMA_A].buf && !as_if.type))
+    TlValue as_if = {.type =
+                         sides[TL_MMA_B].buf ? belongs_in_tensor(a, dot, staged[TL_MMA_A]) : NULL};
+    TlAsyncSide there = {.tensor = &as_if}, both[] = {there, sides[TL_MMA_B]};
+    if (!sides[TL_MMA_B].buf || (is_into_tensor(dot) && !sides[TL_MMA_A].buf && !as_if.type))
         return false;
     if (as_if.type && can_take(a, dot, both)) {
         put_into_tensor(a, dot, as_if.type, &sides[TL_MMA_A]);
     } else if (sides[TL_MMA_A].buf && can_take(a, dot, sides) &&
-        belongs_in_slot(a, dot, staged[TL_MMA_A])) {
+               belongs_in_slot(a, dot, staged[TL_MMA_A])) {
         stage(a, staged[TL_MMA_A]);
         settle(&sides[TL_MMA_A], staged[TL_MMA_A]);
     } else if (is_into_tensor(dot)) {

@@ -12,7 +12,7 @@
 #define TL_FORM_GENERAL "general" /* nothing */
 #define TL_FORM_NEAR "near"
 #define TL_FORM_GRID "grid"
-#define TL_FORM_PAIRS "pairs"
+#define TL_FORM_PAIRS   "pairs"
 #define TL_FORM_EXTENT ".extent."
 #define TL_FORM_STRIDE ".stride."
 

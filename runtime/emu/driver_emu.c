@@ -279,17 +279,16 @@ static void keep_stats(tl_dev *dev, const tl_emu_job *job)
 static bool orders_threads(uint32_t leaf)
 {
     static const bool ORDERS[TL_LEAF_FAMILY_COUNT] = {
-        [TL_LEAF_FAMILY_BARRIER] = true,     [TL_LEAF_FAMILY_MEET] = true,
-        [TL_LEAF_FAMILY_CP_COMMIT] = true,   [TL_LEAF_FAMILY_CP_WAIT] = true,
-        [TL_LEAF_FAMILY_WGMMA_FENCE] = true, [TL_LEAF_FAMILY_WGMMA_WAIT] = true,
-        [TL_LEAF_FAMILY_FENCE_ASYNC] = true, [TL_LEAF_FAMILY_BULK_COMMIT] = true,
-        [TL_LEAF_FAMILY_BULK_WAIT] = true,   [TL_LEAF_FAMILY_BULK_ALL] = true,
-        [TL_LEAF_FAMILY_BULK_PAIR] = true,
-        [TL_LEAF_FAMILY_MBAR_EXPECT] = true, [TL_LEAF_FAMILY_MBAR_ARRIVE] = true,
-        [TL_LEAF_FAMILY_MBAR_WAIT] = true,   [TL_LEAF_FAMILY_MBAR_ARRIVE_AT] = true,
-        [TL_LEAF_FAMILY_TENSOR_ALLOC] = true, [TL_LEAF_FAMILY_TENSOR_FREE] = true,
-        [TL_LEAF_FAMILY_TENSOR_COMMIT] = true, [TL_LEAF_FAMILY_TENSOR_SCALES] = true,
-        [TL_LEAF_FAMILY_TENSOR_FENCE] = true};
+        [TL_LEAF_FAMILY_BARRIER] = true,        [TL_LEAF_FAMILY_MEET] = true,
+        [TL_LEAF_FAMILY_CP_COMMIT] = true,      [TL_LEAF_FAMILY_CP_WAIT] = true,
+        [TL_LEAF_FAMILY_WGMMA_FENCE] = true,    [TL_LEAF_FAMILY_WGMMA_WAIT] = true,
+        [TL_LEAF_FAMILY_FENCE_ASYNC] = true,    [TL_LEAF_FAMILY_BULK_COMMIT] = true,
+        [TL_LEAF_FAMILY_BULK_WAIT] = true,      [TL_LEAF_FAMILY_BULK_ALL] = true,
+        [TL_LEAF_FAMILY_BULK_PAIR] = true,      [TL_LEAF_FAMILY_MBAR_EXPECT] = true,
+        [TL_LEAF_FAMILY_MBAR_ARRIVE] = true,    [TL_LEAF_FAMILY_MBAR_WAIT] = true,
+        [TL_LEAF_FAMILY_MBAR_ARRIVE_AT] = true, [TL_LEAF_FAMILY_TENSOR_ALLOC] = true,
+        [TL_LEAF_FAMILY_TENSOR_FREE] = true,    [TL_LEAF_FAMILY_TENSOR_COMMIT] = true,
+        [TL_LEAF_FAMILY_TENSOR_SCALES] = true,  [TL_LEAF_FAMILY_TENSOR_FENCE] = true};
     return leaf < TL_LEAF_COUNT && ORDERS[tl_leaf_info((tl_leaf)leaf)->family];
 }
 

@@ -11,7 +11,7 @@ typedef struct tl_emu_box {
     uint32_t site, thread, offset;
     tl_tensor_map map;
     int32_t at[TL_MAP_RANK];
-    uint32_t bar;   /* of a copy: the number of its barrier, */
+    uint32_t bar;     /* of a copy: the number of its barrier, */
     tl_emu_block *to; /* and whose memory it comes to */
     uint64_t group; /* of a store: commits of the thread before it */
     bool moved;

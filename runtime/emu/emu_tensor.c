@@ -54,8 +54,8 @@ typedef struct product {
     uint32_t site, thread, m, n, k, type[3], address;
     tl_emu_matrix operand[2];
     bool ring, adds, is_done, brings, pair; /* pair: m, n / 2 are what each block has */
-    bool a_there; /* operand[0] is in tensor memory, */
-    uint32_t a;   /* at this address */
+    bool a_there;                           /* operand[0] is in tensor memory, */
+    uint32_t a;                             /* at this address */
     uint32_t scale, scales[2], byte[2]; /* scale: their type, 0: it has none; where they are */
 } product;
 
@@ -75,7 +75,7 @@ struct tl_emu_tensor {
     uint32_t columns, base, site; /* columns 0: none are the block's */
     bool was_asked;               /* it may not ask again */
     uint32_t programs;            /* 2: of a pair */
-    uint64_t hands; /* arrivals of the block's threads at barriers of other blocks */
+    uint64_t hands;               /* arrivals of the block's threads at barriers of other blocks */
     /* of those of the other block of a pair: the last one that a thread waited for, and what it
      * knew at its last fence behind that; likewise meetings */
     uint64_t waited[TL_EMU_MAX_THREADS], got[TL_EMU_MAX_THREADS], met[TL_EMU_MAX_THREADS];
@@ -539,8 +539,7 @@ static void compute_rows(tl_emu_block *b, tl_emu_block *m, const product *p)
     uint32_t first = p->address & 0xffff, half = p->pair ? p->n / 2 : p->n;
     for (uint32_t row = 0; row < p->m; row++)
         for (uint32_t k = 0; k < p->k; k++)
-            a[row][k] =
-                p->a_there ? in_column(m->tensor, p, row, k) : in_memory(m, p, 0, row, k);
+            a[row][k] = p->a_there ? in_column(m->tensor, p, row, k) : in_memory(m, p, 0, row, k);
     for (uint32_t n = 0; n < p->n; n++) {
         tl_emu_block *has = n < half ? b : partner(b, p->site);
         for (uint32_t k = 0; k < p->k; k++)
@@ -579,7 +578,9 @@ static bool tell_reads_of(tl_emu_block *b, const product *p, bool ends)
     for (int operand = p->a_there ? 1 : 0; operand < 2; operand++) {
         const tl_emu_matrix *m = &p->operand[operand];
         uint32_t bytes = tl_emu_type_bytes(p->type[operand]), each = CHUNK / bytes,
-                 rows = !operand ? p->m : p->pair ? p->n / 2 : p->n;
+                 rows = !operand  ? p->m
+                        : p->pair ? p->n / 2
+                                  : p->n;
         for (uint32_t i = 0; i < rows && fine; i += m->across ? each : 1)
             for (uint32_t k = 0; k < p->k && fine; k += m->across ? 1 : each)
                 fine = tl_emu_block_product(b->watch, p->site, p->thread,
@@ -590,8 +591,7 @@ static bool tell_reads_of(tl_emu_block *b, const product *p, bool ends)
 
 static bool tell_reads(tl_emu_block *b, const product *p, bool ends)
 {
-    return tell_reads_of(b, p, ends) &&
-           (!p->pair || tell_reads_of(partner(b, p->site), p, ends));
+    return tell_reads_of(b, p, ends) && (!p->pair || tell_reads_of(partner(b, p->site), p, ends));
 }
 
 static void set_state(tensor *t, const product *p, state to)
@@ -664,8 +664,8 @@ static void check_a(tl_emu_block *b, const tensor *t, const product *p)
             if (s != KNOWN)
                 tl_emu_complain(b, s == UNKNOWN ? TL_RUN_UNINIT : TL_RUN_ASYNC, p->site,
                                 "column %" PRIu32 " of tensor memory, of which the product's A "
-                                "is, %s", c,
-                                s == UNKNOWN ? "has been written by nobody" : "is on its way");
+                                "is, %s",
+                                c, s == UNKNOWN ? "has been written by nobody" : "is on its way");
         }
     check_all_untouched(b, t, p->site, first, a_columns(p));
 }
@@ -675,9 +675,9 @@ static void check_not_read(tl_emu_block *b, const tensor *t, uint32_t site, uint
 {
     for (uint32_t i = 0; i < t->n; i++)
         if (reads_column(&t->all[i], column))
-            tl_emu_complain(b, TL_RUN_ASYNC, site,
-                            "a product on its way may still read column %" PRIu32
-                            " of tensor memory", column);
+            tl_emu_complain(
+                b, TL_RUN_ASYNC, site,
+                "a product on its way may still read column %" PRIu32 " of tensor memory", column);
 }
 
 /* The product is on its way from here on. */
@@ -731,8 +731,8 @@ void tl_emu_tensor_mma(uint32_t site, uint32_t instruction, uint32_t types, uint
     tensor *t = of_program(b, site, address, p.n);
     TL_EMU_INVARIANT(b, site,
                      p.pair == (t->programs > 1) && (!p.pair || (b->rank == 0 && !p.a_there)),
-                     "a product of %u programs, begun by program %u, columns of %u",
-                     p.pair ? 2 : 1, b->rank, t->programs);
+                     "a product of %u programs, begun by program %u, columns of %u", p.pair ? 2 : 1,
+                     b->rank, t->programs);
     TL_EMU_INVARIANT(b, site, address >> 16 == 0 || (p.m == 64 && address >> 16 == 16),
                      "sums from lane %u on", address >> 16);
     begin_product(b, t, &p);

@@ -600,8 +600,8 @@ static int wrong_in_half(const TlAsyncPlan *plan, const TlAsyncSide *b, int32_t 
     const TlType *t = b->buf->type;
     int elem = tl_dtype_bytes(t->dtype), wrong = 0;
     uint64_t start = BASE + tl_async_offset(b, TL_MMA_B, 0, k0);
-    Descriptor d = read_descriptor(
-        tl_async_descriptor(plan->mma, &plan->slot[TL_MMA_B]) | start >> 4, true);
+    Descriptor d =
+        read_descriptor(tl_async_descriptor(plan->mma, &plan->slot[TL_MMA_B]) | start >> 4, true);
     for (int32_t n = 0; n < plan->n / 2; n++)
         for (int32_t k = 0; k < plan->mma->k; k++)
             wrong += address(&d, plan->slot[TL_MMA_B].across, elem, n, k) !=

@@ -1132,7 +1132,10 @@ static void rows_of_pairs(void)
          .grid = {"N"},
          .cluster = 2,
          .tests = {{TILE_TEST_CLUSTER, 0, 0, 0, 1}}},
-        {.name = "k", .params = {{"x", "f32 view N"}}, .grid = {"N"}, .cluster = 2,
+        {.name = "k",
+         .params = {{"x", "f32 view N"}},
+         .grid = {"N"},
+         .cluster = 2,
          .flags = TILE_KERNEL_OTHERWISE},
     };
     tile_kernel *k = get(specs, 2, NULL);
