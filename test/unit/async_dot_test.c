@@ -593,7 +593,7 @@ static void check_tensor_constants(void)
         make(&p, &KNOWN[i].c);
         if (CHECK(p.plan != NULL)) {
             CHECK_INT(tl_tensor_instruction(p.plan, 0), KNOWN[i].instruction);
-            CHECK(tl_async_descriptor(p.mma, &p.plan->slot[0]) == UINT64_C(0x4000404000010000));
+            CHECK(tl_async_descriptor(p.mma, &p.plan->slot[0]) == UINT64_C(0x4000404000000000));
         }
     }
 }
