@@ -555,7 +555,6 @@ static void clause_instantiate(Kernel *k, const TlClause *c)
 /* A size for each axis of the grid, of which one may be more than 1. */
 static void clause_cluster(Kernel *k, const TlClause *c)
 {
-    tl_warn_no_effect(k->s, "cluster", c->loc);
     if (c->args.len < 1 || c->args.len > TILE_MAX_GRID)
         tl_err(k->s, c->loc, TL_E0604, "cluster",
                tl_format(k->s->arena, "it takes 1 to %d numbers", (int)TILE_MAX_GRID));
@@ -573,6 +572,7 @@ static void clause_cluster(Kernel *k, const TlClause *c)
         else if (n > 1 && k->info->cluster > 1)
             tl_err(k->s, e->loc, TL_E0604, "cluster", "only one axis may have more than 1");
         else if (n > 1) {
+            tl_warn_no_effect(k->s, "cluster", c->loc);
             k->info->cluster = (int32_t)n;
             k->info->cluster_axis = (int32_t)i;
             k->cluster_loc = e->loc;

@@ -23,11 +23,11 @@ def source(module):
         return f.read()
 
 
-def kernel_row(module, kernel, name, args, want, **consts):
-    """A row of a kernel of the module. Every third row of a kernel, its first among them, runs on emulated GPUs,
-    too."""
+def kernel_row(module, kernel, name, args, want, gpus=False, **consts):
+    """A row of a kernel of the module. Every third row of a kernel, its first among them, and what says so, runs on
+    emulated GPUs, too."""
     SEEN[kernel] = SEEN.get(kernel, -1) + 1
-    emu = SEEN[kernel] % 3 == 0
+    emu = gpus or SEEN[kernel] % 3 == 0
     row(f"kernels_{kernel}_{name}" if name else f"kernels_{kernel}", source(module), args, want,
         consts={k: str(v).lower() if isinstance(v, bool) else v for k, v in consts.items()}, kernel=kernel,
         options=["-Wno-unused"], devices=() if emu else ("cpu", "ref"), same_bits=False,

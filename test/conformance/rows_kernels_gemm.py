@@ -30,6 +30,19 @@ for i, (t, o, form, m, n, k, options) in enumerate(CASES):
                {"A": held(t, 1, m, k, ta), "B": held(t, 2, k, n, tb), "C": poison(o, m, n)},
                lambda a, ta=ta, tb=tb, o=o: {"C": rounded(product(a["A"], a["B"], ta, tb), o)}, T=t, O=o, TA=ta, TB=tb,
                **options)
+# Programs of a cluster: whole clusters and not
+CLUSTERS = [("gemm", "f16", "f16", "nn", 256, 136, 200), ("gemm", "f16", "f32", "nt", 264, 72, 136),
+            ("gemm", "f8e4m3", "f32", "nn", 240, 128, 144), ("gemm", "f32", "f32", "nn", 130, 40, 72),
+            ("gemm_update", "f16", "f16", "nt", 248, 72, 136)]
+for kernel, t, o, form, m, n, k in CLUSTERS:
+    ta, tb = FORMS[form]
+    more = {"alpha": 2.0, "beta": 0.0} if kernel == "gemm_update" else {}
+    consts = {"BM": 128, "BN": 64, "BK": 64, "CLUSTER": 2, **({} if more else {"O": o})}
+    kernel_row(
+        "gemm", kernel, f"cluster_{t}_to_{o}_{form}_{m}x{n}x{k}",
+        {"A": held(t, 1, m, k, ta), "B": held(t, 2, k, n, tb), "C": poison(o, m, n), **more},
+        lambda a, ta=ta, tb=tb, o=o: {"C": rounded(product(a["A"], a["B"], ta, tb) * a.get("alpha", 1), o)},
+        gpus=True, T=t, TA=ta, TB=tb, **consts)
 # Few rows of C: on CPUs, B is not packed then. Whole tiles, ends along N and K, more rows than a block, than a few
 FEW = [("f32", "f32", "nt", 1, 256, 96), ("f32", "f32", "nt", 5, 130, 100), ("f32", "f32", "nt", 16, 128, 64),
        ("f32", "f32", "nt", 17, 128, 64), ("f32", "f32", "nn", 1, 256, 96), ("f32", "f32", "nn", 3, 130, 100),
