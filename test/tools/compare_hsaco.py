@@ -71,11 +71,11 @@ def relocated(obj, elf):
         at, data = elf.section(name)[3] + offset, contents[name]
         size = 8 if kind == 5 else 4
         value = int.from_bytes(data[offset:offset + size], "little")
-        if kind == 10:  # the low half: its address and addend count
-            pairs[name, offset] = value
-        elif kind == 11:  # the high half, 8 bytes on
-            low = pairs.pop((name, offset - 8))
-            where = (low + (value << 32) + at - 8 - 4) % 2**64
+        if kind == 10:  # the low half: code is smaller than 2 GiB, so it says where
+            pairs[name] = (value ^ 1 << 31) - (1 << 31) + at - addend
+        elif kind == 11:  # the high half, of the low one before it
+            where = pairs.pop(name)
+            assert value == (where + addend - at >> 32) % 2**32, (name, offset)
             targets.append((name, offset, elf.place(where)))
         else:
             targets.append((name, offset, elf.place((at + value - addend) % 2**64)))
