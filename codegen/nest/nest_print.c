@@ -393,8 +393,8 @@ static void put_function(Print *p)
 
 static void put_wide_title(const TlNests *plan, TlSbuf *out)
 {
-    tl_sbuf_putf(out, "%d programs at once along grid axis 0 (%s)\n", plan->wide->at_once,
-                 plan->why_wide);
+    tl_sbuf_putf(out, "%d programs at once along grid axis %d (%s)\n", plan->wide->at_once,
+                 plan->wide->at_once_axis, plan->why_wide);
 }
 
 static void put_pieces_title(const TlNests *plan, TlSbuf *out)

@@ -1,19 +1,22 @@
-/* Several programs at once, neighbours along the grid's first axis.
+/* Several programs at once, neighbours along an axis of the grid, the first or the second.
  *
  * A program whose tiles are narrow, [64, 1] of an array [N, 256], does not fill vectors: what lies
  * side by side in memory are the elements of 16 programs. And one that computes some columns more
  * than it stores, as filters do, computes these again in the next program. Where all tiles of a
  * kernel are those of the program before, some elements further on, the same kernel with tiles that
  * are so many times as wide is as many programs. It has a plan and code of its own, which run as
- * long as there are so many programs; the others run one by one.
+ * long as there are so many programs, and beyond the last one where nothing that it stores would be
+ * inside. Else the last so many run at once, too, some of them again, if nothing is loaded that the
+ * kernel stores; what is left runs one by one.
  *
  *     x[j +: 64, i +: 1], i = pid(0)     =>     x[j +: 64, i +: 16], 16 programs from pid(0) on
  *
  *   1. step    by how much the stores move along memory's last axis, program by program: as many
  *              elements as each stores
- *   2. check   all that is stored is the same so many elements further on (nest_drift.c), loads
- *              only what nobody writes; no op does more
- *   3. price   vectors that become full, columns that are computed once
+ *   2. check   all that is stored is the same so many elements further on (nest_drift.c); no op
+ *              does more. What other programs store is in no order with what this one loads
+ *   3. price   vectors that become full, columns that are computed once; where programs do little,
+ *              what each of them costs beside that
  *   4. widen   the function once more; nothing differs but the extents of tiles along the dimension
  *              that moves */
 #include <string.h>
@@ -24,6 +27,12 @@ enum {
     MOST_ELEMS = 8192, /* of a wide tile */
     HALO_TIMES = 4,    /* programs at once, for the sake of columns that are computed once */
     HALO_PART = 16,    /* of the work, that those are at least */
+    MOST_TIMES = 16,   /* programs at once, for the sake of vectors that are all full, */
+    FULL = 16,         /* which else are so but for one element of so many */
+    LEAST_SAVED = 4,   /* of vectors that are full but for the last one, one of so many */
+    ROW = 4,           /* vectors of a row, where that is light: */
+    LIGHT = 32,        /* so much work for a vector that is stored, at most, */
+    LITTLE = 64,       /* and in all, where vectors are full as they are */
 };
 
 typedef struct Wide {
@@ -31,6 +40,7 @@ typedef struct Wide {
     TlNestDrifts drifts;
     int times;
     int64_t lanes; /* of the narrowest element that is stored: a register's */
+    bool fills;    /* so many programs take hardly longer than one, or than a few */
 } Wide;
 
 /* ---- 1. step ---- */
@@ -148,18 +158,77 @@ static int64_t largest(const Wide *w, const TlFn *fn)
     return most;
 }
 
+/* Vectors of so many programs' elements of a row. */
+static int64_t vectors_of(const Wide *w, int64_t times)
+{
+    return (times * w->drifts.step + w->lanes - 1) / w->lanes;
+}
+
+/* So few programs that all vectors are full; where these are many, so few that nearly all are. 1:
+ * it saves few vectors. */
+static int64_t times_to_fill(const Wide *w)
+{
+    int64_t step = w->drifts.step, times = 1;
+    while (times < MOST_TIMES && times * step % w->lanes)
+        times++;
+    if (times * step % w->lanes)
+        for (times = 1; times * step * FULL < (FULL - 1) * vectors_of(w, times) * w->lanes;)
+            times++;
+    int64_t alone = times * vectors_of(w, 1);
+    return (alone - vectors_of(w, times)) * LEAST_SAVED >= alone ? times : 1;
+}
+
+/* Work for a program's vectors, each of a row of its own; of the stores alone with `stores`. */
+static int64_t work_of(const Wide *w, bool stores)
+{
+    int64_t work = 0;
+    for (const TlOp *op = w->plan->fn->body->first; op; op = op->next) {
+        bool is_store = op->opcode == TL_OP_STORE,
+             is_element = tl_op_info(op->opcode)->flags & F_ELEM;
+        const TlValue *v = is_store ? tl_op_place(op).value : op->nout == 1 ? op->out[0] : NULL;
+        int d = v ? dim_of(w, v) : -1;
+        if (d < 0 || (stores && !is_store))
+            continue;
+        int64_t extent = v->type->shape[d], vectors = (extent + w->lanes - 1) / w->lanes,
+                each = is_element ? tl_elem_work(op->opcode)->cpu : 1;
+        work += tl_type_elems(v->type) / extent * vectors * (is_store ? 1 : each);
+    }
+    return work;
+}
+
+static bool has_regions(const TlFn *fn)
+{
+    bool has = false;
+    for (const TlOp *op = fn->body->first; op; op = op->next)
+        has |= op->nregions > 0;
+    return has;
+}
+
+/* So many times as many programs, for the sake of what each costs beside its work. */
+static int64_t more_times(const Wide *w, int64_t times)
+{
+    int64_t work = work_of(w, false), row = vectors_of(w, times);
+    bool light = !has_regions(w->plan->fn) && work <= LIGHT * work_of(w, true);
+    return light && row < ROW && (times > 1 || work <= LITTLE) ? ROW / row : 1;
+}
+
 /* Sets how many programs run at once; false: it does not pay. */
 static bool pays(Wide *w)
 {
     const TlFn *fn = w->plan->fn;
-    int64_t step = w->drifts.step, room = MOST_ELEMS / largest(w, fn);
+    int64_t room = MOST_ELEMS / largest(w, fn), times = times_to_fill(w), more;
     Halo h = {0};
     for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
         add_halo(w, &h, op);
-    bool narrow = step < w->lanes, again = h.again * HALO_PART >= h.work && h.again;
-    int64_t times = narrow ? (w->lanes + step - 1) / step : again ? HALO_TIMES : 1;
+    bool narrow = times > 1, again = h.again * HALO_PART >= h.work && h.again;
+    more = more_times(w, times);
+    w->plan->why_wide = narrow  ? "vectors are full"
+                        : again ? "columns are computed once"
+                                : "each does little";
+    w->fills = narrow || !again;
+    w->plan->wide_again = w->fills && !w->drifts.reads_written;
+    times = w->fills ? times * more : HALO_TIMES;
     w->times = (int)(times < room ? times : room);
-    w->plan->why_wide = narrow ? "vectors are full" : "columns are computed once";
     return w->times > 1;
 }
 
@@ -322,14 +391,45 @@ static void note_stores(Wide *w)
     }
 }
 
-TlFn *tl_nest_widen(TlNests *plan, int *out_times)
+/* Is v as many elements as the programs before this one store? */
+static bool is_plain_start(const Wide *w, const TlValue *v)
+{
+    int axis;
+    const TlOp *op = v->def;
+    return op && tl_nest_drift_step(op, &axis) == w->drifts.step && axis == w->drifts.axis;
+}
+
+/* Notes the arrays that are stored to, if programs beyond the last one would store nothing. */
+static void note_stored(const Wide *w)
+{
+    TlNests *plan = w->plan;
+    plan->wide_step = w->drifts.step;
+    plan->wide_least = (w->lanes / 2 + w->drifts.step - 1) / w->drifts.step + 1;
+    for (const TlOp *op = plan->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        bool is_access = op->opcode == TL_OP_STORE || op->opcode == TL_OP_LOAD;
+        TlPlace p = is_access ? tl_op_place(op) : (TlPlace){0};
+        if (is_access &&
+            (tl_attr_flag(op, TL_ATTR_UNCHECKED) ||
+             (op->opcode == TL_OP_STORE && !is_plain_start(w, p.index[p.naxes - 1].value)))) {
+            plan->wide_stored.len = 0;
+            return;
+        }
+        if (op->opcode == TL_OP_STORE)
+            tl_vec_push(plan->arena, &plan->wide_stored, p.base);
+    }
+}
+
+/* Along an axis of the grid. NULL: that is not possible, or does not pay. */
+static TlFn *widen_along(TlNests *plan, int axis, int64_t step, int *out_times)
 {
     const TlFn *fn = plan->fn;
     Wide w = {.plan = plan, .lanes = plan->m.vector_bytes};
-    w.drifts = (TlNestDrifts){.arena = plan->arena, .loops = true, .step = common_step(fn),
+    w.drifts = (TlNestDrifts){.arena = plan->arena,
+                              .axis = axis,
+                              .loops = true,
+                              .written = true,
+                              .step = step,
                               .seen = {.arena = plan->arena}};
-    if (plan->check || !fn->info || !w.drifts.step)
-        return NULL;
     w.drifts.dims = TL_NEW_ARRAY(plan->arena, uint32_t, fn->nvalues + 1);
     note_stores(&w);
     for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
@@ -337,9 +437,21 @@ TlFn *tl_nest_widen(TlNests *plan, int *out_times)
             return NULL;
     if (!pays(&w))
         return NULL;
+    plan->at_once_axis = axis;
     plan->wide_most = tl_nest_drift_most(&w.drifts);
     *out_times = w.times;
+    if (w.fills)
+        note_stored(&w);
     return widen(&w);
+}
+
+TlFn *tl_nest_widen(TlNests *plan, int *out_times)
+{
+    int64_t step = plan->check || !plan->fn->info ? 0 : common_step(plan->fn);
+    TlFn *made = NULL;
+    for (int axis = 0; step && !made && axis < 2; axis++)
+        made = widen_along(plan, axis, step, out_times);
+    return made;
 }
 
 /* Tags come first, then the homes of the one, then those of the other. */
