@@ -400,12 +400,14 @@ LLVMValueRef tl_cpu_interval_inside(TlCpuGen *g, const TlCpuAccess *a, int i, LL
 }
 
 /* Does the nest go over rows that are outside, too, many of them maybe? Stores and products whose
- * store says which rows are seen do not. */
+ * store says which rows are seen do not, but where rows are packed in blocks: to load nothing from
+ * pages that are not there takes the CPU long. */
 static bool visits_all_rows(const TlCpuAt *at)
 {
     const TlNest *n = at->row ? at->row->nest : NULL;
     return n && (n->kind == TL_NEST_FILL || n->kind == TL_NEST_REDUCE ||
-                 (n->kind == TL_NEST_PACK && !(n->product->loop && n->product->store)));
+                 (n->kind == TL_NEST_PACK &&
+                  (n->transposed || !(n->product->loop && n->product->store))));
 }
 
 /* The lanes that are inside a slice of step 1: none if the spot's uniform condition does not hold.

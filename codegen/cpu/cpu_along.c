@@ -171,18 +171,28 @@ static void end_block(Block *b, LLVMValueRef column)
     }
 }
 
-/* All rows times all columns, in blocks. */
+static void multiply_rows(TlCpuMultiply *x, LLVMValueRef from, LLVMValueRef to, int rows,
+                          LLVMValueRef column, int columns)
+{
+    Block b = {.x = x, .rows = rows, .columns = columns};
+    TlCpuLoop down;
+    tl_cpu_loop_begin(x->g, &down, from, to, rows, 0, NULL);
+    begin_block(&b, down.i, column);
+    add_trips(&b);
+    end_block(&b, column);
+    tl_cpu_loop_end(x->g, &down, NULL);
+}
+
+/* All rows times all columns, in blocks, of the last rows half as many. */
 static void multiply_blocks(TlCpuMultiply *x, int rows, int columns)
 {
     TlCpuGen *g = x->g;
-    Block b = {.x = x, .rows = rows, .columns = columns};
-    TlCpuLoop down, across;
+    TlCpuLoop across;
+    LLVMValueRef turn = tl_cpu_whole_blocks(x, rows);
     tl_cpu_loop_begin(g, &across, tl_gen_int(&g->gen, 0), x->columns, columns, 0, NULL);
-    tl_cpu_loop_begin(g, &down, x->from, x->to, rows, 0, NULL);
-    begin_block(&b, down.i, across.i);
-    add_trips(&b);
-    end_block(&b, across.i);
-    tl_cpu_loop_end(g, &down, NULL);
+    multiply_rows(x, x->from, turn, rows, across.i, columns);
+    if (rows > 1)
+        multiply_rows(x, turn, x->to, rows / 2, across.i, columns);
     tl_cpu_loop_end(g, &across, NULL);
 }
 

@@ -204,6 +204,11 @@ static void find_few(Chunk *c)
     few = LLVMBuildAnd(g->b, few, LLVMBuildICmp(g->b, LLVMIntSGT, c->n, zero, ""), "");
     TlCpuBranch branch = tl_cpu_branch(g, few, true, "few", "many");
     LLVMValueRef trips = whole_trips(c);
+    if (f->each) {
+        LLVMValueRef k = tl_cpu_times(g, trips, tl_in(c->p->dot, 1)->type->shape[0]);
+        few = LLVMBuildICmp(g->b, LLVMIntSLE, tl_cpu_times(g, rows, f->each), k, "");
+        trips = LLVMBuildSelect(g->b, few, trips, zero, "");
+    }
     c->few = tl_cpu_join_value(g, branch, trips, zero);
 }
 

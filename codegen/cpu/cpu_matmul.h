@@ -119,6 +119,8 @@ void tl_cpu_multiply(TlCpuMultiply *x);
 void tl_cpu_multiply_tiles(TlCpuMultiply *x);
 /* Likewise few rows, and B as it is, of which all iterations of the chunk are inside. */
 void tl_cpu_multiply_few(const TlCpuMultiply *x);
+/* Blocks of mr rows take those up to here, blocks of half as many what is left. */
+LLVMValueRef tl_cpu_whole_blocks(const TlCpuMultiply *x, int mr);
 /* cpu_along.c: the same, where the lanes of sums lie along k. */
 void tl_cpu_multiply_along(const TlCpuMultiply *x);
 #endif

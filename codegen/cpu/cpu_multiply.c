@@ -639,22 +639,44 @@ void tl_cpu_multiply(TlCpuMultiply *x)
     tl_cpu_loop_end(g, &groups, NULL);
 }
 
-/* All rows, mr at a time, times a panel of nv vectors of B after the other, which stays in a cache
- * meanwhile. */
+LLVMValueRef tl_cpu_whole_blocks(const TlCpuMultiply *x, int mr)
+{
+    TlCpuGen *g = x->g;
+    if (mr < 2)
+        return x->to;
+    LLVMValueRef rows = LLVMBuildSub(g->b, x->to, x->from, ""), zero = tl_gen_int(&g->gen, 0);
+    LLVMValueRef left = LLVMBuildURem(g->b, rows, tl_gen_int(&g->gen, mr), "");
+    LLVMValueRef half = LLVMBuildICmp(g->b, LLVMIntULE, left, tl_gen_int(&g->gen, mr / 2), "");
+    return LLVMBuildSub(g->b, x->to, LLVMBuildSelect(g->b, half, left, zero, ""), "");
+}
+
+/* Rows from .. to - 1, mr at a time, times a panel of B as it is. */
+static void multiply_read_rows(TlCpuMultiply *x, LLVMValueRef from, LLVMValueRef to, int mr,
+                               LLVMValueRef panel)
+{
+    TlCpuLoop rows;
+    tl_cpu_loop_begin(x->g, &rows, from, to, mr, 0, NULL);
+    block(x, rows.i, panel, mr, false);
+    tl_cpu_loop_end(x->g, &rows, NULL);
+}
+
+/* All rows, mr at a time, the last ones half as many, times a panel of nv vectors of B after the
+ * other, which stays in a cache meanwhile. */
 static void multiply_read(const TlCpuMultiply *x, int mr, int nv, int deep)
 {
     TlCpuGen *g = x->g;
-    TlCpuLoop panels, rows;
+    TlCpuLoop panels;
     TlCpuMultiply y = *x;
     y.nv = nv;
     y.halves = false;
     y.panel = (int64_t)nv * x->width;
     y.reads_b = true;
     y.deep = deep;
+    LLVMValueRef turn = tl_cpu_whole_blocks(x, mr);
     tl_cpu_loop_known(g, &panels, 0, x->acc_row / y.panel, 1, 0, NULL);
-    tl_cpu_loop_begin(g, &rows, x->from, x->to, mr, 0, NULL);
-    block(&y, rows.i, panels.i, mr, false);
-    tl_cpu_loop_end(g, &rows, NULL);
+    multiply_read_rows(&y, x->from, turn, mr, panels.i);
+    if (mr > 1)
+        multiply_read_rows(&y, turn, x->to, mr / 2, panels.i);
     tl_cpu_loop_end(g, &panels, NULL);
 }
 

@@ -306,6 +306,7 @@ typedef struct TlNestProduct {
 /* How a loop multiplies where what it stores to has few rows: B is not packed. */
 typedef struct TlNestFew {
     int rows;        /* that C has, at most; 0: never so */
+    int each;        /* along: k has so many elements for each row, or more; else 0 */
     const char *why; /* never */
     int mr, nv;      /* of a block of sums: rows, vectors */
     int64_t trips;   /* iterations of a chunk, at most */

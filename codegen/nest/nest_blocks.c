@@ -12,6 +12,7 @@ enum {
     FEW_COLUMNS = 16,      /* so few that reading A takes longer than multiplying */
     FEW_ALONG = 16,        /* rows whose sums lie along k, */
     MORE_ALONG = 64,       /* in 32 registers, where A is not flipped, so that it is not packed */
+    ALONG_EACH = 10,       /* elements of k that take as long as adding up a row's lanes */
     TILES_FEWER = 4,       /* where tiles multiply packed B, rows that do not pack it are fewer */
     FEW_RUN = 1 << 12,     /* bytes of a row, of which the first cache holds those of a block */
     FEW_DEPTH = 64,        /* packed rows of B that several blocks find in the first cache */
@@ -340,6 +341,7 @@ static void go_along(const TlNests *plan, TlNest *n)
     f->nv = tl_nest_fit_width(n->width, many ? 4 : 2);
     f->single = tl_nest_fit_width(n->width, 8);
     f->rows = !p->b_load ? f->mr : many && !p->flips ? MORE_ALONG : FEW_ALONG;
+    f->each = ALONG_EACH;
     int64_t run = tl_in(p->dot, 1)->type->shape[0] * tl_dtype_bytes(p->part[0]);
     f->trips = p->a_bytes ? p->trips : run < FEW_RUN ? FEW_RUN / run : 1;
     const TlOp *load = tl_nest_load_under(tl_in(p->dot, 1), &transposed);
@@ -384,7 +386,7 @@ static void choose_few_blocks(const TlNests *plan, TlNest *n)
     if (reads && tl_dtype_bytes(b->value->type->dtype) == tl_dtype_bytes(n->product->dtype))
         choose_single_row(plan, n);
     bool again = b->transposed && n->product->b_load && !n->product->flips;
-    f->rows = f->mr * (more || again ? 4 : !b->transposed || n->product->flips ? 2 : 1);
+    f->rows = f->mr * (more ? 8 : again ? 4 : !b->transposed || n->product->flips ? 2 : 1);
     int64_t k = tl_in(n->product->dot, 1)->type->shape[0] / n->product->per;
     f->trips = n->product->a_bytes ? n->product->trips
                : b->transposed     ? INT32_MAX

@@ -194,8 +194,11 @@ static void put_few_rows(Print *p, const TlNestFew *f)
         tl_sbuf_putf(p->out, ", B is packed for few rows, too (%s)", f->why);
         return;
     }
-    tl_sbuf_putf(p->out, ", B is not packed for up to %d rows: blocks of %d rows and %d %s",
-                 f->rows, f->mr, f->nv, f->along ? "columns" : "vectors");
+    tl_sbuf_putf(p->out, ", B is not packed for up to %d rows", f->rows);
+    if (f->each)
+        tl_sbuf_putf(p->out, " and 1/%d of k", f->each);
+    tl_sbuf_putf(p->out, ": blocks of %d rows and %d %s", f->mr, f->nv,
+                 f->along ? "columns" : "vectors");
     if (f->along)
         tl_sbuf_putf(p->out, ", of one row and %d, lanes along k", f->single);
     else if (f->single)

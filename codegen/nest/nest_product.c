@@ -201,34 +201,65 @@ static bool is_only_turned(const TlOp *op, const TlValue *v)
            tl_attr(op, TL_ATTR_PERM)->u.ints[0] == 1 && !v->uses->next;
 }
 
-/* A store whose slices say which elements of v matter: v is used only elementwise, and every result
- * is stored with these slices. NULL: any element may matter. *turned: it is of results that are
- * transposed. */
-static TlOp *store_over(const TlFn *fn, const TlValue *v, TlOp *seen, bool *turned, int depth)
+/* The result of an `if` that is v where one of its arms ends. NULL: the op ends no arm. */
+static TlValue *given_by_if(const TlOp *op, uint32_t operand)
 {
-    if (!v->uses || depth > 32)
-        return NULL;
+    TlOp *around = op->block->parent;
+    bool ends = op->opcode == TL_OP_YIELD && around && around->opcode == TL_OP_IF;
+    return ends ? around->out[operand] : NULL;
+}
+
+/* Does it compute each element of a tile of v's shape from the same element of v? */
+static bool is_of_elements(const TlOp *op, const TlValue *v)
+{
+    return op->nout == 1 && op->out[0]->type->kind == TL_TILE &&
+           tl_same_shape(op->out[0]->type, v->type) &&
+           ((tl_op_info(op->opcode)->flags & F_ELEM) || op->opcode == TL_OP_CONVERT);
+}
+
+/* Stores whose slices say which elements of the sums matter. */
+typedef struct Sight {
+    const TlFn *fn;
+    TlMap values; /* that depend on the sums, are they turned? */
+    TlOp *store;  /* one of these */
+    bool turned;  /* it is of values that are transposed */
+} Sight;
+
+static bool is_as_seen(Sight *s, TlOp *op, bool turned)
+{
+    TlPlace p = tl_op_place(op), q = tl_op_place(s->store ? s->store : op);
+    if (!p.axes || p.mask || !same_slice(s->fn, &p, 0, &q, 0) || !same_columns(s->fn, &p, &q) ||
+        (s->store && s->turned != turned))
+        return false;
+    s->store = op;
+    s->turned = turned;
+    return true;
+}
+
+/* Is v used only elementwise, and every result stored with the same slices? The result of an `if`
+ * is v where an arm of it ends with v. */
+static bool find_stores(Sight *s, const TlValue *v, bool turned, int depth)
+{
+    uint64_t was;
+    if (tl_map_get(&s->values, v->id, &was))
+        return was == turned;
+    if (!v->uses || depth > 256)
+        return false;
+    tl_map_put(&s->values, v->id, turned);
     for (TlUse *u = v->uses; u; u = u->next) {
         TlOp *op = u->user;
-        if (op->opcode == TL_OP_STORE && tl_op_place(op).value == v) {
-            TlPlace p = tl_op_place(op), q = tl_op_place(seen ? seen : op);
-            if (!p.axes || p.mask || !same_slice(fn, &p, 0, &q, 0) || !same_columns(fn, &p, &q))
-                return NULL;
-            seen = op;
-        } else if (is_only_turned(op, v) && !seen) {
-            *turned = !*turned;
-            return store_over(fn, op->out[0], NULL, turned, depth + 1);
-        } else if (op->nout == 1 && op->out[0]->type->kind == TL_TILE &&
-                   tl_same_shape(op->out[0]->type, v->type) && op->block == v->def->block &&
-                   ((tl_op_info(op->opcode)->flags & F_ELEM) || op->opcode == TL_OP_CONVERT)) {
-            seen = store_over(fn, op->out[0], seen, turned, depth + 1);
-            if (!seen)
-                return NULL;
-        } else {
-            return NULL;
-        }
+        TlValue *given = given_by_if(op, (uint32_t)(u - op->in));
+        bool stored = op->opcode == TL_OP_STORE && tl_op_place(op).value == v, turns = false;
+        if (stored && !is_as_seen(s, op, turned))
+            return false;
+        if (stored)
+            continue;
+        if (!given && !is_of_elements(op, v) && !(turns = is_only_turned(op, v)))
+            return false;
+        if (!find_stores(s, given ? given : op->out[0], turned != turns, depth + 1))
+            return false;
     }
-    return seen;
+    return true;
 }
 
 /* Is v computed before the loop begins? */
@@ -245,23 +276,23 @@ static bool is_before(const TlValue *v, const TlOp *loop)
 }
 
 /* The view, and where the slices begin, must be computed before the loop. */
-static TlOp *find_store(const TlFn *fn, TlOp *loop, bool *turned)
+static TlOp *find_store(const TlFn *fn, TlOp *loop, bool *turned, TlArena *arena)
 {
     int result = 0, next;
     TlOp *last = loop;
     for (TlOp *outer; (outer = tl_nest_passes_on(last, result, &next)) != NULL; result = next)
         last = outer;
-    *turned = false;
-    TlOp *store = store_over(fn, last->out[result], NULL, turned, 0);
-    if (!store)
+    Sight s = {.fn = fn, .values = {.arena = arena}};
+    if (!find_stores(&s, last->out[result], false, 0) || !s.store)
         return NULL;
-    TlPlace p = tl_op_place(store);
+    TlPlace p = tl_op_place(s.store);
+    *turned = s.turned;
     if (!is_before(p.base, loop))
         return NULL;
     for (int dim = 0; dim < 2; dim++)
         if (!is_before(p.index[tl_nest_steps_of(&p, dim)].value, loop))
             return NULL;
-    return store;
+    return s.store;
 }
 
 /* A tile that it took might be a load, done only here. */
@@ -771,7 +802,7 @@ TlNestProduct *tl_nest_product(const TlFn *fn, const TlNests *plan, TlOp *loop, 
     p->trips = k < DEPTH ? DEPTH / k : 1;
     p->depth = p->trips * k;
     p->panel_rows = p->depth + 1;
-    p->store = find_store(fn, loop, &p->store_turned);
+    p->store = find_store(fn, loop, &p->store_turned, arena);
     p->from_zero = begins_at_zero(loop);
     find_direct(plan, p);
     p->b_load = find_kept(p);

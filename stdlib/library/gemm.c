@@ -4,7 +4,6 @@
  * 2. reduce: no elements of C: done. alpha = 0: a product with K = 0, which reads neither A nor B.
  * 3. vectors: a product with one row or one column whose vectors are contiguous is a matrix times
  *    a vector, in one of two kernels: y = A x where the matrix is stored by rows of y, or A^T x.
- *    Two rows are a batch of one: B comes from the cache the second time, and vectors are full.
  *                        op(B) = B           op(B) = B^T
  *        M = 1            gemv_t of B         gemv of B
  *                        op(A) = A           op(A) = A^T
@@ -16,9 +15,6 @@
 #include <string.h>
 
 #include "runtime/contract/grow.h"
-
-/* Up to so many rows a product is done row by row: timed, with choices.def. */
-enum { FEW_ROWS = 2 };
 
 typedef struct Gemm {
     const char *function;
@@ -223,16 +219,6 @@ static tile_status multiply_vector(tile_kernels *k, tile_stream *stream, const G
     return launch(k, stream, g, &call, args);
 }
 
-/* A product of few rows as products of one row each. */
-static void split_rows(Gemm *g)
-{
-    g->batch = g->M;
-    g->a.stride = g->a.ld;
-    g->b.stride = 0;
-    g->c.stride = g->c.ld;
-    g->M = g->a.rows = g->c.rows = 1;
-}
-
 static tile_status run(tile_kernels *k, tile_stream *stream, Gemm *g, int transpose_a,
                        int transpose_b, const tile_gemm_options *options)
 {
@@ -247,8 +233,6 @@ static tile_status run(tile_kernels *k, tile_stream *stream, Gemm *g, int transp
         return status;
     if (g->alpha == 0)
         drop_product(g);
-    if (g->M <= FEW_ROWS && g->batch == 1 && !g->ta)
-        split_rows(g);
     if (g->M == 1 && is_vector(&g->a))
         return multiply_vector(k, stream, g, &g->b, &g->a, !g->tb, g->N);
     if (g->N == 1 && is_vector(&g->b) && is_vector(&g->c))

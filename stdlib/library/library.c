@@ -24,19 +24,21 @@ typedef struct Choice {
     TlLibKind kind;
     int64_t up_to[3];
     const char *constants; /* "BM=64 BN=32" */
-    int block[3];          /* what each size is filled up to a multiple of; 0: any */
+    int block[3];          /* of a program; 0: any */
+    int step[3];           /* larger sizes than a block are filled up to a multiple of these */
     double slowness[2];    /* 1 / speed, of A as it is and of A transposed */
 } Choice;
 
+#define IS_CPU(kind) (TL_LIB_##kind == TL_LIB_CPU)
 static const Choice choices[] = {
 #define CHOICE(kernel, kind, a, b, c, constants)                                                   \
-    {TL_LIB_##kernel, TL_LIB_##kind, {a, b, c}, constants, {0}, {0}},
+    {TL_LIB_##kernel, TL_LIB_##kind, {a, b, c}, constants, {0}, {0}, {0}},
 #define TILE(kernel, kind, m, n, k, speed, speed_ta)                                               \
     {TL_LIB_##kernel, TL_LIB_##kind, {ANY, ANY, ANY}, "BM=" #m " BN=" #n " BK=" #k,                \
-     {m, n, k}, {1 / (speed), 1 / (speed_ta)}},
+     {m, n, k}, {IS_CPU(kind) ? 4 : m, n, k}, {1 / (speed), 1 / (speed_ta)}},
 #define HEADS(kernel, kind, d, m, n, speed)                                                        \
     {TL_LIB_##kernel, TL_LIB_##kind, {d, ANY, ANY}, "t.D=" #d " t.BM=" #m " t.BN=" #n,             \
-     {d, m, n}, {1 / (speed), 1 / (speed)}},
+     {d, m, n}, {d, m, n}, {1 / (speed), 1 / (speed)}},
 #include "stdlib/library/choices.def"
 };
 enum { CHOICES = sizeof choices / sizeof *choices };
@@ -158,6 +160,13 @@ static double blocks_of(int64_t size, int block)
     return (double)(size / block + (size % block > 0));
 }
 
+/* A size with what is computed beside it. */
+static double filled(const Choice *c, const TlLibCall *call, int i)
+{
+    int64_t size = call->sizes[i];
+    return size <= c->block[i] ? c->block[i] : blocks_of(size, c->step[i]) * c->step[i];
+}
+
 /* What a product, or attention, takes in these blocks: the multiplications of the processor that
  * does most of them, and a start of a program for each block along the first two sizes. */
 static double cost_of(const Choice *c, const TlLibCall *call, int processors)
@@ -165,10 +174,10 @@ static double cost_of(const Choice *c, const TlLibCall *call, int processors)
     const double start = 5000; /* as many multiplications take: 0.1 us */
     double blocks = blocks_of(call->sizes[0], c->block[0]) *
                     blocks_of(call->sizes[1], c->block[1]) * (double)call->batch;
-    double one = blocks_of(call->sizes[2], c->block[2]) *
-                 ((double)c->block[0] * c->block[1] * c->block[2]);
-    return (processors > 1 ? ceil(blocks / processors) : blocks) *
-           (one * c->slowness[call->speed] + start);
+    double all = filled(c, call, 0) * filled(c, call, 1) * filled(c, call, 2) *
+                 (double)call->batch;
+    double part = processors > 1 ? ceil(blocks / processors) / blocks : 1;
+    return part * (all * c->slowness[call->speed] + blocks * start);
 }
 
 /* The row for the call. -1: the kind of device has none. */

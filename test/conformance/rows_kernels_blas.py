@@ -45,6 +45,11 @@ def gemm(name, t, form, z, m, n, k, alpha=1, beta=0, act=0, bias=False, **consts
 
 gemm("plain", "f32", "nn", 1, 65, 70, 33, BM=64, BN=64, BK=64)
 gemm("few_rows", "f32", "nt", 2, 3, 70, 90, BM=4, BN=64, BK=256)
+for i, (m, n, k) in enumerate(((1, 64, 70), (2, 130, 200), (3, 15, 90), (5, 64, 128), (6, 100, 129), (7, 128, 640),
+                               (17, 70, 333), (33, 64, 64))):
+    for t, form in (("f32", "nn"), ("f32", "nt"), (("bf16", "f16", "f64", "i8")[i % 4], ("nn", "nt")[i // 2 % 2])):
+        gemm(f"few_rows_{m}x{n}x{k}", t, form, 1 + i % 2, m, n, k, alpha=1 + i % 2, beta=i % 3, act=i // 2 % 2,
+             bias=i % 4 == 1, BM=16, BN=64, BK=64)
 gemm("update", "f32", "tn", 2, 33, 40, 17, alpha=2, beta=-1)
 gemm("beta_alone", "f16", "tt", 1, 20, 33, 0, alpha=3, beta=2, BK=32)
 gemm("bias", "bf16", "nt", 1, 35, 33, 20, bias=True, beta=1)
