@@ -609,6 +609,7 @@ typedef struct TlNests {
     struct TlNests *pieces;
     int strip;
     const char *uncut; /* why not, where loops carry tiles */
+    int32_t folded;    /* rows of so many elements are one after the other; 0: they are not */
 } TlNests;
 /* A load along `lane` whose elements are widened, each one of the last axis' elements: n of them
  * are a word, and the load's is number `at` of the whole axis. n 1: it is no such. (nest_words.c)
@@ -689,6 +690,10 @@ bool tl_nest_is_for_row(const TlNests *plan, const TlOp *op);
 /* The function with tiles of short rows as one row; NULL: as it is. `rows` gets the
  * reshapes between them. */
 TlFn *tl_nest_flatten(const TlFn *fn, const TlNestMachine *m, TlArena *arena, TlMap *rows);
+TlFn *tl_nest_copy_function(const TlFn *of, TlMap *copy); /* `copy`: value to the copy's */
+/* nest_fold.c. The function with whole rows of arrays as one axis, and how long these are; NULL: as
+ * it is. */
+TlFn *tl_nest_fold(const TlFn *fn, const TlNestMachine *m, TlArena *arena, int32_t *out_row);
 /* Both lie in scratch memory side by side. */
 void tl_nest_share_scratch(TlNests *plan);
 

@@ -319,7 +319,11 @@ static void run_passes(TlNests *plan)
 TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlArena *arena)
 {
     TL_ASSERT(fn->body && fn->module, "'%s' has no body", fn->name);
+    int32_t folded = 0;
+    TlFn *fold = check ? NULL : tl_nest_fold(fn, m, arena, &folded);
+    fn = fold ? fold : fn;
     TlNests *plan = new_plan(fn, m, check, arena);
+    plan->folded = folded;
     int times = 1;
     TlFn *several = tl_nest_widen(plan, &times), *piece = several ? NULL : tl_nest_cut(plan);
     if (piece) {

@@ -78,7 +78,8 @@ static Drift drift_of_load(Drifts *k, const TlOp *op, int d, int depth)
 {
     TlPlace p = tl_op_place(op);
     bool constant = tl_is_constant_memory(p.base),
-         is_same = p.axes && !p.pointwise && (constant || k->written) && !p.base->def;
+         is_same = p.axes && !p.pointwise && (constant || k->written) &&
+                   (k->written ? tl_nest_is_of_launch(p.base) : !p.base->def);
     k->reads_written |= !constant;
     for (uint32_t i = 0; is_same && i < p.naxes; i++) {
         const TlAxis *axis = &p.axes[i];

@@ -302,9 +302,8 @@ static bool is_row(const Flat *f, const TlValue *v)
     return tl_map_get(&f->rows, v->id, NULL);
 }
 
-static void copy_function(Flat *f)
+TlFn *tl_nest_copy_function(const TlFn *of, TlMap *copy)
 {
-    const TlFn *of = f->of;
     TlFn *fn = TL_NEW(&of->module->arena, TlFn);
     *fn = (TlFn){
         .module = of->module, .name = of->name, .loc = of->loc, .info = of->info, .ring = of->ring};
@@ -313,12 +312,17 @@ static void copy_function(Flat *f)
     fn->body->stages = of->body->stages;
     for (uint32_t i = 0; i < of->body->nargs; i++) {
         const TlValue *a = of->body->args[i];
-        tl_map_put_ptr(&f->copy, a, tl_block_arg(fn->body, a->type, a->name));
+        tl_map_put_ptr(copy, a, tl_block_arg(fn->body, a->type, a->name));
     }
     TlBuilder b = tl_builder_end(fn->body);
     for (const TlOp *op = of->body->first; op; op = op->next)
-        tl_op_clone(&b, op, &f->copy);
-    f->fn = fn;
+        tl_op_clone(&b, op, copy);
+    return fn;
+}
+
+static void copy_function(Flat *f)
+{
+    f->fn = tl_nest_copy_function(f->of, &f->copy);
     for (uint32_t i = 0; i < f->chosen.len; i++) {
         const TlValue *v = tl_map_get_ptr(&f->copy, f->chosen.data[i]);
         if (becomes_row(v))

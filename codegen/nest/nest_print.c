@@ -387,6 +387,9 @@ static void put_function(Print *p)
                      plan->abreast->times,
                      plan->abreast->tests_lanes ? ", and those whose rows are inside," : "",
                      plan->abreast->loads, plan->abreast->distinct);
+    if (plan->folded)
+        tl_sbuf_putf(p->out, "whole rows of %d elements, one after the other, are one axis\n",
+                     plan->folded);
     if (plan->uncut)
         tl_sbuf_putf(p->out, "all of a program at once (%s)\n", plan->uncut);
 }

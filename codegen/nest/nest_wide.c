@@ -50,7 +50,7 @@ typedef struct Wide {
 static int64_t step_of(const TlFn *fn, const TlOp *store)
 {
     TlPlace p = tl_op_place(store);
-    if (!p.axes || p.pointwise || !p.naxes || p.base->def)
+    if (!p.axes || p.pointwise || !p.naxes || !tl_nest_is_of_launch(p.base))
         return 0;
     const TlAxis *last = &p.axes[p.naxes - 1];
     bool plain = last->kind == TL_AXIS_SLICE && last->step == 1 &&
@@ -408,9 +408,9 @@ static void note_stored(const Wide *w)
     for (const TlOp *op = plan->fn->body->first; op; op = tl_walk_next(op, NULL)) {
         bool is_access = op->opcode == TL_OP_STORE || op->opcode == TL_OP_LOAD;
         TlPlace p = is_access ? tl_op_place(op) : (TlPlace){0};
-        if (is_access &&
-            (tl_attr_flag(op, TL_ATTR_UNCHECKED) ||
-             (op->opcode == TL_OP_STORE && !is_plain_start(w, p.index[p.naxes - 1].value)))) {
+        if (is_access && (tl_attr_flag(op, TL_ATTR_UNCHECKED) ||
+                          (op->opcode == TL_OP_STORE &&
+                           (p.base->def || !is_plain_start(w, p.index[p.naxes - 1].value))))) {
             plan->wide_stored.len = 0;
             return;
         }

@@ -60,7 +60,7 @@ GROUPS = {
         "rows and planes at any index, addresses of 32 bits": "sums_of_planes_*",
         "index tiles that count up, inside and at the border": "affine_*", "tiles of short rows": "short_*",
         "fields of rows that an index tile lists": "fields_*", "lanes that gather from one place": "one_place_*",
-        "several programs at once": "wide_*",
+        "several programs at once": "wide_*", "whole rows as one axis": "fold_*",
     }, "programs of the grid": {
         "numbers of programs": "grid_of_six_axes lang_grid_* lang_persistent_grid frontend/diags/grid_axes.tile",
         "grids of one, none and thousands": "lang_grid_of_no_programs grid_of_thousands*",

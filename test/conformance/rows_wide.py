@@ -163,19 +163,20 @@ kernel k(const {t} x[H, W], {t} y[H, W], const int BH = {bh}, const int BW = {bw
     grid({grid})
 {{
     int j = pid({row}) * BH;
-    int i = pid({column}) * BW;
+    int i = pid({column}) * BW{first};
     auto v = {of}[j +: BH, i +: BW] * ({t})2 + x[j - 1 +: BH, i + 1 +: BW];
     y[j +: BH, i{more} +: BW] = v + ({t})1;
 }}
 """
 
 
-def little(x, y, of, more):
+def little(x, y, of, more, first):
     h, w = x.shape
     t = x.dtype.type
     v = (y if of == "y" else x) * t(2) + tap(x[None], 0, -1, 1, h, w)[0] + t(1)
     if more:
         v = np.concatenate([y[:, :more], v[:, :-more]], 1)
+    v[:, :first] = y[:, :first]
     return {"y": exact(v)}
 
 
@@ -185,11 +186,12 @@ for t, bh, bw, shape in (("f32", 4, 4, (9, 256)), ("f32", 4, 4, (13, 50)), ("f32
                          ("i16", 5, 5, (11, 77)), ("f16", 4, 4, (6, 60)), ("bf16", 8, 2, (9, 31)),
                          ("i32", 1, 1, (3, 200)), ("i32", 1, 20, (4, 130)), ("i8", 1, 3, (2, 500)),
                          ("i64", 2, 1, (0, 5))):
-    for how, of, turned, more in (("", "x", False, 0), ("turned_", "x", True, 0), ("in_place_", "y", False, 0),
-                                  ("later_", "x", True, 2)):
+    for how, of, turned, more, first in (("", "x", False, 0, 0), ("turned_", "x", True, 0, 0),
+                                         ("in_place_", "y", False, 0, 0), ("later_", "x", True, 2, 0),
+                                         ("later_in_place_", "y", False, 0, 2)):
         grid = ["cdiv(W, BW)", "cdiv(H, BH)"]
         row(f"wide_little_{how}{t}_{bh}x{bw}_{shape[1]}",
             LITTLE.format(t=t, bh=bh, bw=bw, of=of, grid=", ".join(grid[::-1] if turned else grid), row=int(not turned),
-                          column=int(turned), more=f" + {more}" if more else ""),
+                          column=int(turned), more=f" + {more}" if more else "", first=f" + {first}" if first else ""),
             {"x": small(t, bh, *shape), "y": small(t, bw + 50, *shape)},
-            lambda a, o=of, m=more: little(a["x"], a["y"], o, m))
+            lambda a, o=of, m=more, f=first: little(a["x"], a["y"], o, m, f))

@@ -1,0 +1,76 @@
+"""Whole rows of arrays: of three, of one, of five elements, which on the CPU are one axis (nest_fold.c). Loops, masks,
+in place, planes of such rows, rows before the first one and after the last one."""
+import numpy as np
+
+from rows import row
+from values import exact, poison, small
+
+POINTS = """
+kernel k(const {t} x[N, {e}], {t} y[N, {e}], {t} z[N, {e}], const int BH = {bh})
+    grid(cdiv(N, BH))
+{{
+    int j = pid(0) * BH;
+    auto v = x[j +: BH, 0 +: {e}] * ({t})3 + x[j - 1 +: BH, 0 +: {e}];
+    for (int n : range(3)) v = n == 1 ? v * ({t})2 : v + ({t})n;
+    y[j +: BH, 0 +: {e}] = v;
+    store(z[j + 1 +: BH, 0 +: {e}], z[j + 1 +: BH, 0 +: {e}] + v, mask = v > ({t})4);
+}}
+"""
+
+
+def points(x, z):
+    t = x.dtype.type
+    before = np.concatenate([np.zeros_like(x[:1]), x[:-1]])[:len(x)]
+    v = (x * t(3) + before) * t(2) + t(2)
+    moved = z.copy()
+    moved[1:] = np.where(v[:-1] > t(4), z[1:] + v[:-1], z[1:])
+    return {"y": exact(v), "z": exact(moved)}
+
+
+for t, e, bh, n in (("f32", 3, 16, 50), ("f32", 3, 2, 7), ("f32", 1, 64, 200), ("f64", 3, 5, 33), ("u8", 3, 16, 100),
+                    ("i8", 5, 8, 40), ("f16", 3, 16, 37), ("i16", 2, 4, 61), ("i32", 7, 3, 20), ("f32", 20, 4, 9),
+                    ("i64", 3, 4, 1), ("f32", 3, 16, 0)):
+    row(f"fold_points_{t}_{bh}x{e}_{n}", POINTS.format(t=t, e=e, bh=bh),
+        {"x": small(t, bh, n, e), "y": poison(t, n, e), "z": small(t, n, n, e)}, lambda a: points(a["x"], a["z"]))
+
+IMAGE = """
+kernel k(const {t} x[D, H, W, 3], {t} y[D, H, W, 3], const int BH = 4, const int BW = {bw})
+    grid(cdiv(W, BW), cdiv(H, BH), D)
+{{
+    int j = pid(1) * BH;
+    int i = pid(0) * BW;
+    y[pid(2), j +: BH, i +: BW, 0 +: 3] =
+        x[pid(2), j - 1 +: BH, i + 2 +: BW, 0 +: 3] * ({t})2 + x[pid(2), j +: BH, i +: BW, 0 +: 3];
+}}
+"""
+
+
+def image(x):
+    near = np.zeros_like(x)
+    near[:, 1:, :-2] = x[:, :-1, 2:]
+    return {"y": exact(near * x.dtype.type(2) + x)}
+
+
+for t, bw, shape in (("u8", 16, (2, 9, 70, 3)), ("f32", 4, (1, 6, 33, 3)), ("bf16", 8, (1, 5, 21, 3))):
+    row(f"fold_image_{t}_{bw}_{shape[2]}", IMAGE.format(t=t, bw=bw),
+        {"x": small(t, bw, *shape), "y": poison(t, *shape)}, lambda a: image(a["x"]))
+
+# What cares for the axes stays as it is: a sum of each row, and a row that repeats.
+LENGTHS = """
+kernel k(const f32 x[N, 3], const f32 c[3], f32 y[N, 3])
+    grid(cdiv(N, 16))
+{
+    auto v = x[pid(0) * 16 +: 16, 0 +: 3] - row(c[0 +: 3]);
+    y[pid(0) * 16 +: 16, 0 +: 3] = v + col(sum(v, axis = 1));
+}
+"""
+
+
+def lengths(x, c):
+    v = x - c
+    return {"y": exact(v + v.sum(1, dtype=np.float32)[:, None])}
+
+
+row("fold_not_of_rows_by_themselves", LENGTHS,
+    {"x": small("f32", 1, 45, 3), "c": small("f32", 2, 3), "y": poison("f32", 45, 3)},
+    lambda a: lengths(a["x"], a["c"]))
