@@ -101,12 +101,17 @@ LLVMValueRef tl_cpu_pid(TlCpuGen *g, uint32_t axis)
     return axis ? g->pid1 : g->pid;
 }
 
-/* The end of what a block of a loop begins. */
+static LLVMValueRef programs_of(const TlCpuGen *g, int n)
+{
+    return LLVMConstInt(g->i32, (unsigned)n, 0);
+}
+
+/* The end of what a block of a loop begins, which goes on by so many programs. */
 static void end_counting(TlCpuGen *g, LLVMBasicBlockRef block, LLVMValueRef pid, LLVMValueRef end,
-                         int by)
+                         LLVMValueRef by)
 {
     LLVMBasicBlockRef done = tl_gen_block(&g->gen, "done"), here = LLVMGetInsertBlock(g->b);
-    LLVMValueRef next = LLVMBuildAdd(g->b, pid, LLVMConstInt(g->i32, (unsigned)by, 0), "");
+    LLVMValueRef next = LLVMBuildAdd(g->b, pid, by, "");
     LLVMAddIncoming(pid, &next, &here, 1);
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, next, end, ""), done, block);
     LLVMPositionBuilderAtEnd(g->b, done);
@@ -224,8 +229,8 @@ void tl_cpu_end_kernel(TlCpuGen *g)
     tl_gen_debug_end(&g->gen); /* the loop over programs is of no line */
     if (tl_cpu_length(g) > LONG)
         call_program(g);
-    end_counting(g, g->program, g->pid, g->pid_end, g->plan->at_once);
-    end_counting(g, g->row, g->pid1, g->pid1_end, 1);
+    end_counting(g, g->program, g->pid, g->pid_end, programs_of(g, g->plan->at_once));
+    end_counting(g, g->row, g->pid1, g->pid1_end, programs_of(g, 1));
     tl_cpu_stream_end(g);
     LLVMBuildRetVoid(g->b);
 }
@@ -300,7 +305,7 @@ void tl_cpu_run_single(TlCpuGen *g, LLVMValueRef single)
 {
     LLVMValueRef count = field_at(g, offsetof(tile_cpu_ctx, count)),
                  was = LLVMBuildLoad2(g->b, g->i32, count, ""), args[2] = {g->ctx, g->params};
-    LLVMBuildStore(g->b, LLVMConstInt(g->i32, (unsigned)g->plan->at_once, 0), count);
+    LLVMBuildStore(g->b, programs_of(g, g->plan->at_once), count);
     LLVMBuildStore(g->b, LLVMConstInt(g->i32, (unsigned)g->nturns, 0),
                    field_at(g, offsetof(tile_cpu_ctx, rows)));
     LLVMBuildStore(g->b, g->turns[0].pid1, field_at(g, PID1));
@@ -310,7 +315,7 @@ void tl_cpu_run_single(TlCpuGen *g, LLVMValueRef single)
 
 void tl_cpu_end_abreast(TlCpuGen *g)
 {
-    end_counting(g, g->program, g->pid, g->pid_end, g->plan->at_once);
+    end_counting(g, g->program, g->pid, g->pid_end, programs_of(g, g->plan->at_once));
     tl_cpu_stream_end(g);
     LLVMBuildRetVoid(g->b);
 }
@@ -323,8 +328,8 @@ void tl_cpu_call_abreast(TlCpuGen *g, const char *symbol, LLVMValueRef single, L
                  first1 = tl_cpu_load_word(g, g->ctx, PID1, g->i32),
                  count = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, count), g->i32),
                  rows = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, rows), g->i32),
-                 times = LLVMConstInt(g->i32, (unsigned)g->plan->abreast->times, 0),
-                 zero = LLVMConstInt(g->i32, 0, 0), left = LLVMBuildURem(g->b, rows, times, ""),
+                 times = programs_of(g, g->plan->abreast->times), zero = LLVMConstInt(g->i32, 0, 0),
+                 left = LLVMBuildURem(g->b, rows, times, ""),
                  end = LLVMBuildAdd(g->b, first1, LLVMBuildSub(g->b, rows, left, ""), ""), row,
                  args[2] = {g->ctx, g->params}, rows_at = field_at(g, offsetof(tile_cpu_ctx, rows)),
                  any = LLVMBuildICmp(g->b, LLVMIntNE, end, first1, "");
@@ -334,7 +339,7 @@ void tl_cpu_call_abreast(TlCpuGen *g, const char *symbol, LLVMValueRef single, L
     LLVMBasicBlockRef block = begin_counting(g, "rows", first1, PID1, &row);
     LLVMBuildStore(g->b, first, field_at(g, PID));
     LLVMBuildCall2(g->b, LLVMGlobalGetValueType(abreast), abreast, args, 2, "");
-    end_counting(g, block, row, end, g->plan->abreast->times);
+    end_counting(g, block, row, end, times);
     LLVMBuildBr(g->b, rest);
     LLVMPositionBuilderAtEnd(g->b, rest);
     LLVMBasicBlockRef last = tl_gen_block(&g->gen, "last"), done = tl_gen_block(&g->gen, "done");
@@ -348,6 +353,8 @@ void tl_cpu_call_abreast(TlCpuGen *g, const char *symbol, LLVMValueRef single, L
     LLVMBuildRetVoid(g->b);
 }
 
+/* Row by row where some are left that run one by one, as rows lie in memory; else all rows by one
+ * call. */
 void tl_cpu_call_several(TlCpuGen *g, const char *symbol, LLVMValueRef each, LLVMValueRef several)
 {
     TL_ASSERT(g->plan->wide && g->plan->wide->at_once > 1, "'%s' runs one by one", symbol);
@@ -357,15 +364,24 @@ void tl_cpu_call_several(TlCpuGen *g, const char *symbol, LLVMValueRef each, LLV
     LLVMValueRef first = tl_cpu_load_word(g, g->ctx, PID, g->i32),
                  first1 = tl_cpu_load_word(g, g->ctx, PID1, g->i32),
                  count = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, count), g->i32),
-                 times = LLVMConstInt(g->i32, (unsigned)g->plan->wide->at_once, 0),
+                 rows = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, rows), g->i32),
+                 times = programs_of(g, g->plan->wide->at_once),
                  most = LLVMConstInt(g->i32, (uint64_t)g->plan->wide_most, 0),
-                 zero = LLVMConstInt(g->i32, 0, 0), end = LLVMBuildAdd(g->b, first, count, ""),
+                 zero = programs_of(g, 0), end = LLVMBuildAdd(g->b, first, count, ""),
                  fit = LLVMBuildMul(g->b, LLVMBuildUDiv(g->b, count, times, ""), times, ""),
                  known = LLVMBuildICmp(g->b, LLVMIntULT, end, most, ""),
-                 n = LLVMBuildSelect(g->b, known, fit, zero, "");
-    call_programs(g, several, first, first1, n);
-    call_programs(g, each, LLVMBuildAdd(g->b, first, n, ""), first1,
-                  LLVMBuildSub(g->b, count, n, ""));
+                 n = LLVMBuildSelect(g->b, known, fit, zero, ""),
+                 left = LLVMBuildSub(g->b, count, n, ""),
+                 alone = LLVMBuildOr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, n, zero, ""),
+                                     LLVMBuildICmp(g->b, LLVMIntEQ, left, zero, ""), ""),
+                 by = LLVMBuildSelect(g->b, alone, rows, programs_of(g, 1), ""),
+                 rows_at = field_at(g, offsetof(tile_cpu_ctx, rows)), row;
+    LLVMBuildStore(g->b, by, rows_at);
+    LLVMBasicBlockRef block = begin_counting(g, "rows", first1, PID1, &row);
+    call_programs(g, several, first, row, n);
+    call_programs(g, each, LLVMBuildAdd(g->b, first, n, ""), row, left);
+    end_counting(g, block, row, LLVMBuildAdd(g->b, first1, rows, ""), by);
     LLVMBuildStore(g->b, count, field_at(g, offsetof(tile_cpu_ctx, count)));
+    LLVMBuildStore(g->b, rows, rows_at);
     LLVMBuildRetVoid(g->b);
 }

@@ -555,6 +555,13 @@ typedef struct TlNestAbreast {
 } TlNestAbreast;
 
 /* ---- a function ---- */
+/* What several programs at once are good for (nest_wide.c). */
+typedef enum TlNestWhyWide {
+    TL_NEST_WIDE_FULL,  /* vectors are full */
+    TL_NEST_WIDE_HALO,  /* columns are computed once */
+    TL_NEST_WIDE_PLACES /* places of many accesses are found once */
+} TlNestWhyWide;
+
 typedef struct TlNests {
     const TlFn *fn;
     TlArena *arena;
@@ -592,7 +599,7 @@ typedef struct TlNests {
     int at_once;
     struct TlNests *wide; /* NULL: each runs by itself */
     int64_t wide_most;
-    const char *why_wide;
+    TlNestWhyWide why_wide;
     const TlNestAbreast *abreast; /* NULL: they run one after the other */
     /* Programs run piece by piece, tiles of so many elements: by this plan, NULL: as they are.
      * (nest_pieces.c) */

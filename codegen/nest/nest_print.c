@@ -390,8 +390,13 @@ static void put_function(Print *p)
 
 static void put_wide_title(const TlNests *plan, TlSbuf *out)
 {
+    static const char *const why[] = {
+        [TL_NEST_WIDE_FULL] = "vectors are full",
+        [TL_NEST_WIDE_HALO] = "columns are computed once",
+        [TL_NEST_WIDE_PLACES] = "places are found once",
+    };
     tl_sbuf_putf(out, "%d programs at once along grid axis 0 (%s)\n", plan->wide->at_once,
-                 plan->why_wide);
+                 why[plan->why_wide]);
 }
 
 static void put_pieces_title(const TlNests *plan, TlSbuf *out)

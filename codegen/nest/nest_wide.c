@@ -5,7 +5,8 @@
  * than it stores, as filters do, computes these again in the next program. Where all tiles of a
  * kernel are those of the program before, some elements further on, the same kernel with tiles that
  * are so many times as wide is as many programs. It has a plan and code of its own, which run as
- * long as there are so many programs; the others run one by one.
+ * long as there are so many programs; the others run one by one. A stencil of many taps and few
+ * vectors finds out longer where its taps lie than it computes: once for several programs, then.
  *
  *     x[j +: 64, i +: 1], i = pid(0)     =>     x[j +: 64, i +: 16], 16 programs from pid(0) on
  *
@@ -13,7 +14,7 @@
  *              elements as each stores
  *   2. check   all that is stored is the same so many elements further on (nest_drift.c), loads
  *              only what nobody writes; no op does more
- *   3. price   vectors that become full, columns that are computed once
+ *   3. price   vectors that become full, columns that are computed once, places found once
  *   4. widen   the function once more; nothing differs but the extents of tiles along the dimension
  *              that moves */
 #include <string.h>
@@ -24,6 +25,9 @@ enum {
     MOST_ELEMS = 8192, /* of a wide tile */
     HALO_TIMES = 4,    /* programs at once, for the sake of columns that are computed once */
     HALO_PART = 16,    /* of the work, that those are at least */
+    PLACES_TIMES = 4,  /* programs at once, for the sake of places that are found once */
+    LEAST_PLACES = 8,  /* accesses of a program */
+    PLACE = 8,         /* instructions for an access, while one of vectors runs */
 };
 
 typedef struct Wide {
@@ -134,6 +138,29 @@ static void add_halo(const Wide *w, Halo *h, const TlOp *op)
     h->again += each * (padded - step);
 }
 
+/* Is it longer found out where a program's accesses lie, and whether they are inside, than it is
+ * computed? Not of loops, which may carry as much as registers hold. */
+static bool places_cost_most(const Wide *w)
+{
+    int64_t accesses = 0, work = 0;
+    for (const TlOp *op = w->plan->fn->body->first; op; op = op->next) {
+        const TlValue *v = op->opcode == TL_OP_STORE ? tl_op_place(op).value
+                           : op->nout == 1           ? op->out[0]
+                                                     : NULL;
+        bool is_access = op->opcode == TL_OP_STORE || op->opcode == TL_OP_LOAD;
+        if (op->nregions)
+            return false;
+        if (!v || dim_of(w, v) < 0 || v->type->rank != w->drifts.rank)
+            continue;
+        accesses += is_access;
+        int64_t each = is_access ? 1
+                       : tl_op_info(op->opcode)->flags & F_ELEM ? tl_elem_work(op->opcode)->cpu
+                                                                : 0;
+        work += each * ((tl_type_elems(v->type) + w->lanes - 1) / w->lanes);
+    }
+    return accesses >= LEAST_PLACES && accesses * PLACE >= work;
+}
+
 /* Elements of the largest tile, for each program. */
 static int64_t largest(const Wide *w, const TlFn *fn)
 {
@@ -157,9 +184,14 @@ static bool pays(Wide *w)
     for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
         add_halo(w, &h, op);
     bool narrow = step < w->lanes, again = h.again * HALO_PART >= h.work && h.again;
-    int64_t times = narrow ? (w->lanes + step - 1) / step : again ? HALO_TIMES : 1;
+    w->plan->why_wide = narrow  ? TL_NEST_WIDE_FULL
+                        : again ? TL_NEST_WIDE_HALO
+                                : TL_NEST_WIDE_PLACES;
+    int64_t times = narrow                ? (w->lanes + step - 1) / step
+                    : again               ? HALO_TIMES
+                    : places_cost_most(w) ? PLACES_TIMES
+                                          : 1;
     w->times = (int)(times < room ? times : room);
-    w->plan->why_wide = narrow ? "vectors are full" : "columns are computed once";
     return w->times > 1;
 }
 
