@@ -162,7 +162,7 @@ config.substitutions.append(("%{pythonpath}", os.pathsep.join(m for m in modules
 config.substitutions.append(("%cc", cc))
 
 config.substitutions.append(("%{hostile_seconds}", "40" if sanitize else "10"))
-config.substitutions.append(("%{programs}", "6" if sanitize else "24"))
+config.substitutions.append(("%{programs}", "6" if sanitize else "16"))
 
 features = config.available_features
 version = subprocess.run([os.path.join(build, "bin", "tilec"), "--version"], capture_output=True, text=True, check=False).stdout

@@ -33,8 +33,8 @@ static LLVMValueRef slot_of(TlCpuGen *g, const TlNestKeep *k)
     LLVMValueRef zero = tl_gen_int(&g->gen, 0);
     if (k->slots == 1)
         return zero;
-    LLVMValueRef n = programs(g, 0), at_once = tl_gen_int(&g->gen, g->plan->at_once),
-                 most = tl_gen_int(&g->gen, k->slots * g->plan->at_once),
+    LLVMValueRef n = programs(g, 0), at_once = tl_gen_int(&g->gen, tl_nest_at_once(g->plan, 0)),
+                 most = tl_gen_int(&g->gen, k->slots * tl_nest_at_once(g->plan, 0)),
                  own = LLVMBuildUDiv(g->b, pid(g, 0), at_once, "");
     return tl_gen_pick(&g->gen, LLVMIntULE, n, most, own, zero);
 }

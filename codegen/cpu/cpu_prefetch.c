@@ -13,7 +13,7 @@ static LLVMValueRef growth(TlCpuGen *g, const TlValue *v)
         return NULL;
     if (op->opcode == TL_OP_PID)
         return tl_attr_int(op, TL_ATTR_AXIS, 0) == 0
-                   ? tl_gen_int(&g->gen, g->plan->at_once)
+                   ? tl_gen_int(&g->gen, tl_nest_at_once(g->plan, 0))
                    : NULL;
     for (uint32_t i = 0; i < op->nin && i < 2; i++)
         by[i] = growth(g, tl_in(op, i));

@@ -101,20 +101,21 @@ LLVMValueRef tl_cpu_pid(TlCpuGen *g, uint32_t axis)
     return axis ? g->pid1 : g->pid;
 }
 
-static LLVMValueRef programs_of(const TlCpuGen *g, int n)
-{
-    return LLVMConstInt(g->i32, (unsigned)n, 0);
-}
-
-/* The end of what a block of a loop begins, which goes on by so many programs. */
-static void end_counting(TlCpuGen *g, LLVMBasicBlockRef block, LLVMValueRef pid, LLVMValueRef end,
-                         LLVMValueRef by)
+/* The end of what a block of a loop begins. */
+static void end_counting_by(TlCpuGen *g, LLVMBasicBlockRef block, LLVMValueRef pid,
+                            LLVMValueRef end, LLVMValueRef by)
 {
     LLVMBasicBlockRef done = tl_gen_block(&g->gen, "done"), here = LLVMGetInsertBlock(g->b);
     LLVMValueRef next = LLVMBuildAdd(g->b, pid, by, "");
     LLVMAddIncoming(pid, &next, &here, 1);
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, next, end, ""), done, block);
     LLVMPositionBuilderAtEnd(g->b, done);
+}
+
+static void end_counting(TlCpuGen *g, LLVMBasicBlockRef block, LLVMValueRef pid, LLVMValueRef end,
+                         int by)
+{
+    end_counting_by(g, block, pid, end, LLVMConstInt(g->i32, (unsigned)by, 0));
 }
 
 static void read_context(TlCpuGen *g)
@@ -229,8 +230,8 @@ void tl_cpu_end_kernel(TlCpuGen *g)
     tl_gen_debug_end(&g->gen); /* the loop over programs is of no line */
     if (tl_cpu_length(g) > LONG)
         call_program(g);
-    end_counting(g, g->program, g->pid, g->pid_end, programs_of(g, g->plan->at_once));
-    end_counting(g, g->row, g->pid1, g->pid1_end, programs_of(g, 1));
+    end_counting(g, g->program, g->pid, g->pid_end, tl_nest_at_once(g->plan, 0));
+    end_counting(g, g->row, g->pid1, g->pid1_end, tl_nest_at_once(g->plan, 1));
     tl_cpu_stream_end(g);
     LLVMBuildRetVoid(g->b);
 }
@@ -243,18 +244,40 @@ static LLVMValueRef field_at(TlCpuGen *g, int64_t field)
     return LLVMBuildInBoundsGEP2(g->b, g->i8, g->ctx, &at, 1, "");
 }
 
-/* `programs` runs `count` programs of each row from `first` on, unless there are none. */
-static void call_programs(TlCpuGen *g, LLVMValueRef programs, LLVMValueRef first,
-                          LLVMValueRef first1, LLVMValueRef count)
+/* Along both axes, from `first` on. */
+typedef struct Programs {
+    LLVMValueRef first[2], count[2];
+} Programs;
+
+static const int64_t COUNTS[] = {offsetof(tile_cpu_ctx, count), offsetof(tile_cpu_ctx, rows)};
+
+static Programs programs_of_run(TlCpuGen *g)
+{
+    Programs p;
+    for (int axis = 0; axis < 2; axis++) {
+        p.first[axis] = tl_cpu_load_word(g, g->ctx, PID + sizeof(int32_t) * (uint64_t)axis, g->i32);
+        p.count[axis] = tl_cpu_load_word(g, g->ctx, (uint64_t)COUNTS[axis], g->i32);
+    }
+    return p;
+}
+
+static void set_counts(TlCpuGen *g, const Programs *p)
+{
+    for (int axis = 0; axis < 2; axis++)
+        LLVMBuildStore(g->b, p->count[axis], field_at(g, COUNTS[axis]));
+}
+
+/* `programs` runs these, unless there are none along the axis. */
+static void call_programs(TlCpuGen *g, LLVMValueRef programs, Programs p, int axis)
 {
     LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0), args[2] = {g->ctx, g->params},
-                 any = LLVMBuildICmp(g->b, LLVMIntNE, count, zero, "");
+                 any = LLVMBuildICmp(g->b, LLVMIntNE, p.count[axis], zero, "");
     LLVMBasicBlockRef some = tl_gen_block(&g->gen, "some"), next = tl_gen_block(&g->gen, "next");
     LLVMBuildCondBr(g->b, any, some, next);
     LLVMPositionBuilderAtEnd(g->b, some);
-    LLVMBuildStore(g->b, first, field_at(g, PID));
-    LLVMBuildStore(g->b, first1, field_at(g, PID1));
-    LLVMBuildStore(g->b, count, field_at(g, offsetof(tile_cpu_ctx, count)));
+    LLVMBuildStore(g->b, p.first[0], field_at(g, PID));
+    LLVMBuildStore(g->b, p.first[1], field_at(g, PID1));
+    set_counts(g, &p);
     LLVMBuildCall2(g->b, LLVMGlobalGetValueType(programs), programs, args, 2, "");
     LLVMBuildBr(g->b, next);
     LLVMPositionBuilderAtEnd(g->b, next);
@@ -305,7 +328,7 @@ void tl_cpu_run_single(TlCpuGen *g, LLVMValueRef single)
 {
     LLVMValueRef count = field_at(g, offsetof(tile_cpu_ctx, count)),
                  was = LLVMBuildLoad2(g->b, g->i32, count, ""), args[2] = {g->ctx, g->params};
-    LLVMBuildStore(g->b, programs_of(g, g->plan->at_once), count);
+    LLVMBuildStore(g->b, LLVMConstInt(g->i32, (unsigned)g->plan->at_once, 0), count);
     LLVMBuildStore(g->b, LLVMConstInt(g->i32, (unsigned)g->nturns, 0),
                    field_at(g, offsetof(tile_cpu_ctx, rows)));
     LLVMBuildStore(g->b, g->turns[0].pid1, field_at(g, PID1));
@@ -315,7 +338,7 @@ void tl_cpu_run_single(TlCpuGen *g, LLVMValueRef single)
 
 void tl_cpu_end_abreast(TlCpuGen *g)
 {
-    end_counting(g, g->program, g->pid, g->pid_end, programs_of(g, g->plan->at_once));
+    end_counting(g, g->program, g->pid, g->pid_end, g->plan->at_once);
     tl_cpu_stream_end(g);
     LLVMBuildRetVoid(g->b);
 }
@@ -324,64 +347,112 @@ void tl_cpu_call_abreast(TlCpuGen *g, const char *symbol, LLVMValueRef single, L
 {
     LLVMSetLinkage(single, LLVMInternalLinkage);
     begin_function(g, symbol);
-    LLVMValueRef first = tl_cpu_load_word(g, g->ctx, PID, g->i32),
-                 first1 = tl_cpu_load_word(g, g->ctx, PID1, g->i32),
-                 count = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, count), g->i32),
-                 rows = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, rows), g->i32),
-                 times = programs_of(g, g->plan->abreast->times), zero = LLVMConstInt(g->i32, 0, 0),
-                 left = LLVMBuildURem(g->b, rows, times, ""),
-                 end = LLVMBuildAdd(g->b, first1, LLVMBuildSub(g->b, rows, left, ""), ""), row,
-                 args[2] = {g->ctx, g->params}, rows_at = field_at(g, offsetof(tile_cpu_ctx, rows)),
-                 any = LLVMBuildICmp(g->b, LLVMIntNE, end, first1, "");
-    LLVMBasicBlockRef some = tl_gen_block(&g->gen, "some"), rest = tl_gen_block(&g->gen, "rest");
-    LLVMBuildCondBr(g->b, any, some, rest);
+    Programs p = programs_of_run(g), rest = p;
+    LLVMValueRef times = LLVMConstInt(g->i32, (unsigned)g->plan->abreast->times, 0), row,
+                 left = LLVMBuildURem(g->b, p.count[1], times, ""),
+                 whole = LLVMBuildSub(g->b, p.count[1], left, ""),
+                 end = LLVMBuildAdd(g->b, p.first[1], whole, ""), args[2] = {g->ctx, g->params},
+                 any = LLVMBuildICmp(g->b, LLVMIntNE, end, p.first[1], "");
+    LLVMBasicBlockRef some = tl_gen_block(&g->gen, "some"), next = tl_gen_block(&g->gen, "rest");
+    LLVMBuildCondBr(g->b, any, some, next);
     LLVMPositionBuilderAtEnd(g->b, some);
-    LLVMBasicBlockRef block = begin_counting(g, "rows", first1, PID1, &row);
-    LLVMBuildStore(g->b, first, field_at(g, PID));
+    LLVMBasicBlockRef block = begin_counting(g, "rows", p.first[1], PID1, &row);
+    LLVMBuildStore(g->b, p.first[0], field_at(g, PID));
     LLVMBuildCall2(g->b, LLVMGlobalGetValueType(abreast), abreast, args, 2, "");
-    end_counting(g, block, row, end, times);
-    LLVMBuildBr(g->b, rest);
-    LLVMPositionBuilderAtEnd(g->b, rest);
-    LLVMBasicBlockRef last = tl_gen_block(&g->gen, "last"), done = tl_gen_block(&g->gen, "done");
-    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, left, zero, ""), last, done);
-    LLVMPositionBuilderAtEnd(g->b, last);
-    LLVMBuildStore(g->b, left, rows_at);
-    call_programs(g, single, first, end, count);
-    LLVMBuildBr(g->b, done);
-    LLVMPositionBuilderAtEnd(g->b, done);
-    LLVMBuildStore(g->b, rows, rows_at);
+    end_counting(g, block, row, end, g->plan->abreast->times);
+    LLVMBuildBr(g->b, next);
+    LLVMPositionBuilderAtEnd(g->b, next);
+    rest.first[1] = end;
+    rest.count[1] = left;
+    call_programs(g, single, rest, 1);
+    set_counts(g, &p);
     LLVMBuildRetVoid(g->b);
 }
 
-/* Row by row where some are left that run one by one, as rows lie in memory; else all rows by one
- * call. */
+/* i1: is nothing of what is stored beyond the `count` programs that end there? And are they enough
+ * for the vectors of several? */
+static LLVMValueRef covers_stored(TlCpuGen *g, LLVMValueRef count, LLVMValueRef end)
+{
+    const TlNests *plan = g->plan;
+    if (!plan->wide_stored.len)
+        return LLVMConstInt(g->i1, 0, 0);
+    LLVMValueRef least = LLVMConstInt(g->i32, (uint64_t)plan->wide_least, 0),
+                 covers = LLVMBuildICmp(g->b, LLVMIntUGE, count, least, ""),
+                 step = tl_gen_int(&g->gen, plan->wide_step),
+                 to = LLVMBuildMul(g->b, LLVMBuildZExt(g->b, end, g->i64, ""), step, "");
+    read_slots_again(g);
+    tl_gen_params(&g->gen);
+    for (uint32_t i = 0; i < plan->wide_stored.len; i++) {
+        const TlGenView *v = g->view[plan->wide_stored.data[i]->id];
+        LLVMValueRef inside = LLVMBuildICmp(g->b, LLVMIntSLE, v->extent[v->rank - 1], to, "");
+        covers = LLVMBuildAnd(g->b, covers, inside, "");
+    }
+    return covers;
+}
+
+/* Of `count` programs, those that run so many at once: with `more`, beyond the last one. */
+static LLVMValueRef programs_that_fit(TlCpuGen *g, LLVMValueRef count, LLVMValueRef more)
+{
+    unsigned times = (unsigned)g->plan->wide->at_once;
+    LLVMValueRef n = LLVMConstInt(g->i32, times, 0),
+                 all_but_one = LLVMConstInt(g->i32, times - 1, 0),
+                 zero = LLVMConstInt(g->i32, 0, 0),
+                 up = LLVMBuildSelect(g->b, more, all_but_one, zero, ""),
+                 rounded = LLVMBuildAdd(g->b, count, up, "");
+    return LLVMBuildMul(g->b, LLVMBuildUDiv(g->b, rounded, n, ""), n, "");
+}
+
+/* Begins a loop over rows, where some programs of each are left that run one by one: as rows lie in
+ * memory, so are they run; else all of them are one. *out_by: rows at a time. */
+static LLVMBasicBlockRef begin_rows(TlCpuGen *g, const Programs *p, LLVMValueRef n,
+                                    LLVMValueRef left, Programs *part, LLVMValueRef *out_by)
+{
+    LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0), one = LLVMConstInt(g->i32, 1, 0),
+                 some = LLVMBuildICmp(g->b, LLVMIntNE, n, zero, ""),
+                 others = LLVMBuildICmp(g->b, LLVMIntNE, left, zero, ""),
+                 both = LLVMBuildAnd(g->b, some, others, "");
+    *out_by = part->count[1] = LLVMBuildSelect(g->b, both, one, p->count[1], "");
+    return begin_counting(g, "rows", p->first[1], PID1, &part->first[1]);
+}
+
 void tl_cpu_call_several(TlCpuGen *g, const char *symbol, LLVMValueRef each, LLVMValueRef several)
 {
-    TL_ASSERT(g->plan->wide && g->plan->wide->at_once > 1, "'%s' runs one by one", symbol);
+    const TlNests *plan = g->plan;
+    TL_ASSERT(plan->wide && plan->wide->at_once > 1, "'%s' runs one by one", symbol);
+    int axis = plan->wide->at_once_axis;
     LLVMSetLinkage(each, LLVMInternalLinkage);
     LLVMSetLinkage(several, LLVMInternalLinkage);
     begin_function(g, symbol);
-    LLVMValueRef first = tl_cpu_load_word(g, g->ctx, PID, g->i32),
-                 first1 = tl_cpu_load_word(g, g->ctx, PID1, g->i32),
-                 count = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, count), g->i32),
-                 rows = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, rows), g->i32),
-                 times = programs_of(g, g->plan->wide->at_once),
-                 most = LLVMConstInt(g->i32, (uint64_t)g->plan->wide_most, 0),
-                 zero = programs_of(g, 0), end = LLVMBuildAdd(g->b, first, count, ""),
-                 fit = LLVMBuildMul(g->b, LLVMBuildUDiv(g->b, count, times, ""), times, ""),
+    Programs p = programs_of_run(g), part = p;
+    LLVMValueRef times = LLVMConstInt(g->i32, (unsigned)plan->wide->at_once, 0),
+                 most = LLVMConstInt(g->i32, (uint64_t)plan->wide_most, 0),
+                 zero = LLVMConstInt(g->i32, 0, 0), count = p.count[axis],
+                 end = LLVMBuildAdd(g->b, p.first[axis], count, ""),
+                 fit = programs_that_fit(g, count, covers_stored(g, count, end)),
                  known = LLVMBuildICmp(g->b, LLVMIntULT, end, most, ""),
                  n = LLVMBuildSelect(g->b, known, fit, zero, ""),
-                 left = LLVMBuildSub(g->b, count, n, ""),
-                 alone = LLVMBuildOr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, n, zero, ""),
-                                     LLVMBuildICmp(g->b, LLVMIntEQ, left, zero, ""), ""),
-                 by = LLVMBuildSelect(g->b, alone, rows, programs_of(g, 1), ""),
-                 rows_at = field_at(g, offsetof(tile_cpu_ctx, rows)), row;
-    LLVMBuildStore(g->b, by, rows_at);
-    LLVMBasicBlockRef block = begin_counting(g, "rows", first1, PID1, &row);
-    call_programs(g, several, first, row, n);
-    call_programs(g, each, LLVMBuildAdd(g->b, first, n, ""), row, left);
-    end_counting(g, block, row, LLVMBuildAdd(g->b, first1, rows, ""), by);
-    LLVMBuildStore(g->b, count, field_at(g, offsetof(tile_cpu_ctx, count)));
-    LLVMBuildStore(g->b, rows, rows_at);
+                 left = tl_gen_pick(&g->gen, LLVMIntULE, n, count, LLVMBuildSub(g->b, count, n, ""),
+                                    zero);
+    bool by_rows = axis == 0 && plan->why_wide == TL_NEST_WIDE_PLACES;
+    LLVMValueRef by = NULL;
+    LLVMBasicBlockRef rows = by_rows ? begin_rows(g, &p, n, left, &part, &by) : NULL;
+    part.count[axis] = n;
+    call_programs(g, several, part, axis);
+    part.first[axis] = LLVMBuildAdd(g->b, p.first[axis], n, "");
+    if (plan->wide_again) {
+        LLVMValueRef some = LLVMBuildICmp(g->b, LLVMIntNE, n, zero, ""),
+                     any = LLVMBuildICmp(g->b, LLVMIntNE, left, zero, ""),
+                     again = LLVMBuildAnd(g->b, some, any, "");
+        Programs last = p;
+        last.first[axis] = LLVMBuildSub(g->b, end, times, "");
+        last.count[axis] = LLVMBuildSelect(g->b, again, times, zero, "");
+        left = LLVMBuildSelect(g->b, again, zero, left, "");
+        call_programs(g, several, last, axis);
+    }
+    part.count[axis] = left;
+    call_programs(g, each, part, axis);
+    if (by_rows)
+        end_counting_by(g, rows, part.first[1], LLVMBuildAdd(g->b, p.first[1], p.count[1], ""), by);
+    set_counts(g, &p);
     LLVMBuildRetVoid(g->b);
 }

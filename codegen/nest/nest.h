@@ -345,6 +345,8 @@ typedef struct TlNestDrifts {
     int axis; /* of the grid */
     int64_t step;
     bool loops;      /* what these carry counts, too; then something unknown makes all unknown */
+    bool written;    /* memory that is written counts, too, as programs have no order; */
+    bool reads_written; /* has some been asked? */
     int rank;        /* values of that rank are work */
     int64_t work;    /* of all that has been asked */
     int64_t largest; /* that a program's number is multiplied by */
@@ -557,9 +559,10 @@ typedef struct TlNestAbreast {
 /* ---- a function ---- */
 /* What several programs at once are good for (nest_wide.c). */
 typedef enum TlNestWhyWide {
-    TL_NEST_WIDE_FULL,  /* vectors are full */
-    TL_NEST_WIDE_HALO,  /* columns are computed once */
-    TL_NEST_WIDE_PLACES /* places of many accesses are found once */
+    TL_NEST_WIDE_FULL,   /* vectors are full */
+    TL_NEST_WIDE_HALO,   /* columns are computed once */
+    TL_NEST_WIDE_LITTLE, /* each does little */
+    TL_NEST_WIDE_PLACES  /* places of many accesses are found once */
 } TlNestWhyWide;
 
 typedef struct TlNests {
@@ -594,11 +597,18 @@ typedef struct TlNests {
     const TlBlock *asked_in; /* where: the program's body, or that of a loop that is all of it */
     bool *early;     /* by value id: scalars that are computed there before any tile, and views */
     int64_t *spread; /* by value id, of block arguments, too: tl_nest_spread */
-    /* So many programs run at once, neighbours along the grid's first axis; the plan for the others
-     * has the plan for these, whose programs are numbered below `wide_most`. (nest_wide.c) */
-    int at_once;
+    /* So many programs run at once, neighbours along an axis of the grid, the first or the second;
+     * the plan for the others has the plan for these, whose programs are numbered below
+     * `wide_most`. (nest_wide.c) */
+    int at_once, at_once_axis;
     struct TlNests *wide; /* NULL: each runs by itself */
     int64_t wide_most;
+    bool wide_again; /* the last ones, too, with some that have run: those store the same again */
+    /* Program number n stores from element n * wide_step of the last axis of these on. Where that
+     * is all of them, so many at once may be more than there are, if these are `wide_least`. Empty:
+     * it is not so. */
+    TL_VEC(const TlValue *) wide_stored;
+    int64_t wide_step, wide_least;
     TlNestWhyWide why_wide;
     const TlNestAbreast *abreast; /* NULL: they run one after the other */
     /* Programs run piece by piece, tiles of so many elements: by this plan, NULL: as they are.
@@ -639,6 +649,11 @@ void tl_nest_print(TlSbuf *out, const TlModule *m, const TlNestMachine *machine,
 void tl_nest_explain(TlSbuf *out, const TlModule *m, const TlNestMachine *machine, bool check);
 /* Is the plan consistent? Else the first fault is written to `out`. */
 bool tl_nest_verify(const TlNests *plan, TlSbuf *out);
+/* How many programs run at once along an axis of the grid? */
+static inline int tl_nest_at_once(const TlNests *plan, int axis)
+{
+    return axis == plan->at_once_axis ? plan->at_once : 1;
+}
 /* Does it have a part that is inside as a whole? */
 static inline bool tl_nest_is_split(const TlNest *n)
 {

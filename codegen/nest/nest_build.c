@@ -336,6 +336,7 @@ TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlAren
         return plan;
     plan->wide = new_plan(several, m, check, arena);
     plan->wide->at_once = times;
+    plan->wide->at_once_axis = plan->at_once_axis;
     plan->wide->zeroed_bytes = plan->zeroed_bytes;
     run_passes(plan->wide);
     tl_nest_share_scratch(plan);

@@ -77,7 +77,9 @@ static Drift drift_of_cast(Drifts *k, const TlOp *op, int d, int depth)
 static Drift drift_of_load(Drifts *k, const TlOp *op, int d, int depth)
 {
     TlPlace p = tl_op_place(op);
-    bool is_same = p.axes && !p.pointwise && tl_is_constant_memory(p.base) && !p.base->def;
+    bool constant = tl_is_constant_memory(p.base),
+         is_same = p.axes && !p.pointwise && (constant || k->written) && !p.base->def;
+    k->reads_written |= !constant;
     for (uint32_t i = 0; is_same && i < p.naxes; i++) {
         const TlAxis *axis = &p.axes[i];
         bool is_row = d >= 0 && axis->kind != TL_AXIS_SCALAR && tl_place_dim(&p, i) == d;

@@ -52,8 +52,10 @@ static bool may_keep(const TlNests *plan, const TlNest *n)
 
 static int slots_of(const TlNests *plan, const TlNest *n, int axis)
 {
-    if (axis == 0) /* the program before has just run, but where several do at once */
-        return plan->at_once == 1;
+    if (tl_nest_at_once(plan, axis) > 1) /* the program before is one of these */
+        return 0;
+    if (axis == 0) /* it has just run */
+        return 1;
     uint64_t slots = MOST_SLOTS;
     while (slots * plan->buffers.data[n->home].bytes > MOST_BYTES)
         slots /= 2;

@@ -1,20 +1,23 @@
-/* Several programs at once, neighbours along the grid's first axis.
+/* Several programs at once, neighbours along an axis of the grid, the first or the second.
  *
  * A program whose tiles are narrow, [64, 1] of an array [N, 256], does not fill vectors: what lies
  * side by side in memory are the elements of 16 programs. And one that computes some columns more
  * than it stores, as filters do, computes these again in the next program. Where all tiles of a
  * kernel are those of the program before, some elements further on, the same kernel with tiles that
  * are so many times as wide is as many programs. It has a plan and code of its own, which run as
- * long as there are so many programs; the others run one by one. A stencil of many taps and few
- * vectors finds out longer where its taps lie than it computes: once for several programs, then.
+ * long as there are so many programs, and beyond the last one where nothing that it stores would be
+ * inside. Else the last so many run at once, too, some of them again, if nothing is loaded that the
+ * kernel stores; what is left runs one by one.
  *
  *     x[j +: 64, i +: 1], i = pid(0)     =>     x[j +: 64, i +: 16], 16 programs from pid(0) on
  *
  *   1. step    by how much the stores move along memory's last axis, program by program: as many
  *              elements as each stores
- *   2. check   all that is stored is the same so many elements further on (nest_drift.c), loads
- *              only what nobody writes; no op does more
- *   3. price   vectors that become full, columns that are computed once, places found once
+ *   2. check   all that is stored is the same so many elements further on (nest_drift.c); no op
+ *              does more. What other programs store is in no order with what this one loads
+ *   3. price   vectors that become full, columns that are computed once; where programs do little,
+ *              what each of them costs beside that; of a stencil of many taps and few vectors,
+ *              where its taps lie and what of them is inside, which takes longer than its work
  *   4. widen   the function once more; nothing differs but the extents of tiles along the dimension
  *              that moves */
 #include <string.h>
@@ -28,6 +31,12 @@ enum {
     PLACES_TIMES = 4,  /* programs at once, for the sake of places that are found once */
     LEAST_PLACES = 8,  /* accesses of a program */
     PLACE = 8,         /* instructions for an access, while one of vectors runs */
+    MOST_TIMES = 16,   /* programs at once, for the sake of vectors that are all full, */
+    FULL = 16,         /* which else are so but for one element of so many */
+    LEAST_SAVED = 4,   /* of vectors that are full but for the last one, one of so many */
+    ROW = 4,           /* vectors of a row, where that is light: */
+    LIGHT = 32,        /* so much work for a vector that is stored, at most, */
+    LITTLE = 64,       /* and in all, where vectors are full as they are */
 };
 
 typedef struct Wide {
@@ -35,6 +44,7 @@ typedef struct Wide {
     TlNestDrifts drifts;
     int times;
     int64_t lanes; /* of the narrowest element that is stored: a register's */
+    bool fills;    /* so many programs take hardly longer than one, or than a few */
 } Wide;
 
 /* ---- 1. step ---- */
@@ -138,29 +148,6 @@ static void add_halo(const Wide *w, Halo *h, const TlOp *op)
     h->again += each * (padded - step);
 }
 
-/* Is it longer found out where a program's accesses lie, and whether they are inside, than it is
- * computed? Not of loops, which may carry as much as registers hold. */
-static bool places_cost_most(const Wide *w)
-{
-    int64_t accesses = 0, work = 0;
-    for (const TlOp *op = w->plan->fn->body->first; op; op = op->next) {
-        const TlValue *v = op->opcode == TL_OP_STORE ? tl_op_place(op).value
-                           : op->nout == 1           ? op->out[0]
-                                                     : NULL;
-        bool is_access = op->opcode == TL_OP_STORE || op->opcode == TL_OP_LOAD;
-        if (op->nregions)
-            return false;
-        if (!v || dim_of(w, v) < 0 || v->type->rank != w->drifts.rank)
-            continue;
-        accesses += is_access;
-        int64_t each = is_access ? 1
-                       : tl_op_info(op->opcode)->flags & F_ELEM ? tl_elem_work(op->opcode)->cpu
-                                                                : 0;
-        work += each * ((tl_type_elems(v->type) + w->lanes - 1) / w->lanes);
-    }
-    return accesses >= LEAST_PLACES && accesses * PLACE >= work;
-}
-
 /* Elements of the largest tile, for each program. */
 static int64_t largest(const Wide *w, const TlFn *fn)
 {
@@ -175,22 +162,96 @@ static int64_t largest(const Wide *w, const TlFn *fn)
     return most;
 }
 
+/* Vectors of so many programs' elements of a row. */
+static int64_t vectors_of(const Wide *w, int64_t times)
+{
+    return (times * w->drifts.step + w->lanes - 1) / w->lanes;
+}
+
+/* So few programs that all vectors are full; where these are many, so few that nearly all are. 1:
+ * it saves few vectors. */
+static int64_t times_to_fill(const Wide *w)
+{
+    int64_t step = w->drifts.step, times = 1;
+    while (times < MOST_TIMES && times * step % w->lanes)
+        times++;
+    if (times * step % w->lanes)
+        for (times = 1; times * step * FULL < (FULL - 1) * vectors_of(w, times) * w->lanes;)
+            times++;
+    int64_t alone = times * vectors_of(w, 1);
+    return (alone - vectors_of(w, times)) * LEAST_SAVED >= alone ? times : 1;
+}
+
+/* Work for a program's vectors, each of a row of its own; of the stores alone with `stores`. */
+static int64_t work_of(const Wide *w, bool stores)
+{
+    int64_t work = 0;
+    for (const TlOp *op = w->plan->fn->body->first; op; op = op->next) {
+        bool is_store = op->opcode == TL_OP_STORE,
+             is_element = tl_op_info(op->opcode)->flags & F_ELEM;
+        const TlValue *v = is_store ? tl_op_place(op).value : op->nout == 1 ? op->out[0] : NULL;
+        int d = v ? dim_of(w, v) : -1;
+        if (d < 0 || (stores && !is_store))
+            continue;
+        int64_t extent = v->type->shape[d], vectors = (extent + w->lanes - 1) / w->lanes,
+                each = is_element ? tl_elem_work(op->opcode)->cpu : 1;
+        work += tl_type_elems(v->type) / extent * vectors * (is_store ? 1 : each);
+    }
+    return work;
+}
+
+static bool has_regions(const TlFn *fn)
+{
+    bool has = false;
+    for (const TlOp *op = fn->body->first; op; op = op->next)
+        has |= op->nregions > 0;
+    return has;
+}
+
+/* So many times as many programs, for the sake of what each costs beside its work. */
+static int64_t more_times(const Wide *w, int64_t times)
+{
+    int64_t work = work_of(w, false), row = vectors_of(w, times);
+    bool light = !has_regions(w->plan->fn) && work <= LIGHT * work_of(w, true);
+    return light && row < ROW && (times > 1 || work <= LITTLE) ? ROW / row : 1;
+}
+
+/* Is it longer found out where a program's accesses lie, and whether they are inside, than it is
+ * computed? Not of loops, which may carry as much as registers hold. */
+static bool places_cost_most(const Wide *w)
+{
+    int64_t accesses = 0, work = 0;
+    for (const TlOp *op = w->plan->fn->body->first; op; op = op->next) {
+        bool is_store = op->opcode == TL_OP_STORE, is_access = is_store || op->opcode == TL_OP_LOAD,
+             is_element = tl_op_info(op->opcode)->flags & F_ELEM;
+        const TlValue *v = is_store ? tl_op_place(op).value : op->nout == 1 ? op->out[0] : NULL;
+        if (!v || dim_of(w, v) < 0 || v->type->rank != w->drifts.rank || !(is_access || is_element))
+            continue;
+        int64_t vectors = (tl_type_elems(v->type) + w->lanes - 1) / w->lanes;
+        accesses += is_access;
+        work += vectors * (is_access ? 1 : tl_elem_work(op->opcode)->cpu);
+    }
+    return !has_regions(w->plan->fn) && accesses >= LEAST_PLACES && accesses * PLACE >= work;
+}
+
 /* Sets how many programs run at once; false: it does not pay. */
 static bool pays(Wide *w)
 {
     const TlFn *fn = w->plan->fn;
-    int64_t step = w->drifts.step, room = MOST_ELEMS / largest(w, fn);
+    int64_t room = MOST_ELEMS / largest(w, fn), times = times_to_fill(w), more;
     Halo h = {0};
     for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
         add_halo(w, &h, op);
-    bool narrow = step < w->lanes, again = h.again * HALO_PART >= h.work && h.again;
-    w->plan->why_wide = narrow  ? TL_NEST_WIDE_FULL
-                        : again ? TL_NEST_WIDE_HALO
-                                : TL_NEST_WIDE_PLACES;
-    int64_t times = narrow                ? (w->lanes + step - 1) / step
-                    : again               ? HALO_TIMES
-                    : places_cost_most(w) ? PLACES_TIMES
-                                          : 1;
+    bool narrow = times > 1, again = h.again * HALO_PART >= h.work && h.again;
+    more = more_times(w, times);
+    bool places = !narrow && !again && more == 1 && places_cost_most(w);
+    w->plan->why_wide = narrow   ? TL_NEST_WIDE_FULL
+                        : again  ? TL_NEST_WIDE_HALO
+                        : places ? TL_NEST_WIDE_PLACES
+                                 : TL_NEST_WIDE_LITTLE;
+    w->fills = narrow || !(again || places);
+    w->plan->wide_again = w->fills && !w->drifts.reads_written;
+    times = w->fills ? times * more : places ? PLACES_TIMES : HALO_TIMES;
     w->times = (int)(times < room ? times : room);
     return w->times > 1;
 }
@@ -354,14 +415,45 @@ static void note_stores(Wide *w)
     }
 }
 
-TlFn *tl_nest_widen(TlNests *plan, int *out_times)
+/* Is v as many elements as the programs before this one store? */
+static bool is_plain_start(const Wide *w, const TlValue *v)
+{
+    int axis;
+    const TlOp *op = v->def;
+    return op && tl_nest_drift_step(op, &axis) == w->drifts.step && axis == w->drifts.axis;
+}
+
+/* Notes the arrays that are stored to, if programs beyond the last one would store nothing. */
+static void note_stored(const Wide *w)
+{
+    TlNests *plan = w->plan;
+    plan->wide_step = w->drifts.step;
+    plan->wide_least = (w->lanes / 2 + w->drifts.step - 1) / w->drifts.step + 1;
+    for (const TlOp *op = plan->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        bool is_access = op->opcode == TL_OP_STORE || op->opcode == TL_OP_LOAD;
+        TlPlace p = is_access ? tl_op_place(op) : (TlPlace){0};
+        if (is_access &&
+            (tl_attr_flag(op, TL_ATTR_UNCHECKED) ||
+             (op->opcode == TL_OP_STORE && !is_plain_start(w, p.index[p.naxes - 1].value)))) {
+            plan->wide_stored.len = 0;
+            return;
+        }
+        if (op->opcode == TL_OP_STORE)
+            tl_vec_push(plan->arena, &plan->wide_stored, p.base);
+    }
+}
+
+/* Along an axis of the grid. NULL: that is not possible, or does not pay. */
+static TlFn *widen_along(TlNests *plan, int axis, int64_t step, int *out_times)
 {
     const TlFn *fn = plan->fn;
     Wide w = {.plan = plan, .lanes = plan->m.vector_bytes};
-    w.drifts = (TlNestDrifts){.arena = plan->arena, .loops = true, .step = common_step(fn),
+    w.drifts = (TlNestDrifts){.arena = plan->arena,
+                              .axis = axis,
+                              .loops = true,
+                              .written = true,
+                              .step = step,
                               .seen = {.arena = plan->arena}};
-    if (plan->check || !fn->info || !w.drifts.step)
-        return NULL;
     w.drifts.dims = TL_NEW_ARRAY(plan->arena, uint32_t, fn->nvalues + 1);
     note_stores(&w);
     for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
@@ -369,9 +461,21 @@ TlFn *tl_nest_widen(TlNests *plan, int *out_times)
             return NULL;
     if (!pays(&w))
         return NULL;
+    plan->at_once_axis = axis;
     plan->wide_most = tl_nest_drift_most(&w.drifts);
     *out_times = w.times;
+    if (w.fills)
+        note_stored(&w);
     return widen(&w);
+}
+
+TlFn *tl_nest_widen(TlNests *plan, int *out_times)
+{
+    int64_t step = plan->check || !plan->fn->info ? 0 : common_step(plan->fn);
+    TlFn *made = NULL;
+    for (int axis = 0; step && !made && axis < 2; axis++)
+        made = widen_along(plan, axis, step, out_times);
+    return made;
 }
 
 /* Tags come first, then the homes of the one, then those of the other. */

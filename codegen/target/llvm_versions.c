@@ -115,10 +115,13 @@ LLVMValueRef tl_llvm_intrinsic(TlLlvm *l, LLVMBuilderRef b, const char *name, LL
 
 /* ---- machines ---- */
 
-/* LLVM 22 takes evex512 still, but no longer lists it: all CPUs with AVX-512 have it. */
+/* LLVM 22 takes these names still, but lists others: all CPUs with AVX-512 have evex512, and all
+ * with AVX10 registers of 512 bits. */
 const char *tl_llvm_host_name(const char *feature)
 {
-    return IS_NEW && !strcmp(feature, "evex512") ? "avx512f" : feature;
+    if (IS_NEW && !strcmp(feature, "evex512"))
+        return "avx512f";
+    return IS_NEW && !strcmp(feature, "avx10.1-512") ? "avx10.1" : feature;
 }
 
 /* LLVM 22 takes halves of registers for numbers of 16 bits on gfx11 and gfx12 (real-true16), and

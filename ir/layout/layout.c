@@ -217,10 +217,11 @@ void tl_layout_apply(const TlLayout *l, const uint32_t *in, int32_t *out)
     for (int d = 0; d < l->nout; d++)
         out[d] = 0;
     for (int i = 0; i < l->nin; i++)
-        for (int b = 0; b < l->in_bits[i]; b++)
-            if (in[i] >> b & 1)
-                for (int d = 0; d < l->nout; d++)
-                    out[d] ^= l->basis[i][b][d];
+        for (uint32_t set = in[i] & ((1u << l->in_bits[i]) - 1); set; set &= set - 1) {
+            const int32_t *image = l->basis[i][__builtin_ctz(set)];
+            for (int d = 0; d < l->nout; d++)
+                out[d] ^= image[d];
+        }
 }
 
 void tl_layout_apply_reg(const TlLayout *l, int64_t reg, const uint32_t *in, int32_t *out)

@@ -82,6 +82,9 @@ static bool find_slot(TlArena *arena, const TlAsyncSide *s, int operand, const T
             int32_t rows = tl_layout_extent(buf->layout, 1 - row);
             out->stride = (uint32_t)(CORE_ROWS * span);
             out->lead = (uint32_t)(out->across ? rows * span : 16);
+            bool one = !out->across || tl_layout_extent(buf->layout, row) * elem <= span;
+            if (one && tl_tensor_mma_of(mma))
+                out->lead = 0; /* not read: Triton has 0 there, CUTLASS 1 for warpgroups */
             if (tl_staging_is_image(arena, buf, row, span) && rows_go_on(buf, row, span) &&
                 (!out->across || can_go_across(mma, elem)) && k * elem == TL_GROUP_STEP)
                 return true;

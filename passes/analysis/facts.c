@@ -225,19 +225,21 @@ static bool reaches_dot(const TlOp *op, const bool *reach)
 bool tl_dot_takes_dot(TlArena *arena, const TlOp *dot)
 {
     TlMap seen;
-    TL_VEC(const TlOp *) todo = {0};
+    TL_VEC(const TlValue *) todo = {0};
     tl_map_init(&seen, arena);
-    for (const TlOp *op = tl_in(dot, 0)->def; op; op = todo.len ? todo.data[--todo.len] : NULL) {
-        bool follows = op->opcode == TL_OP_CONVERT || op->opcode == TL_OP_CAST ||
-                       tl_op_info(op->opcode)->flags & F_ELEM;
+    for (const TlValue *v = tl_in(dot, 0); v; v = todo.len ? todo.data[--todo.len] : NULL) {
+        const TlOp *op = v->def;
+        if (!op || !tl_op_in_block(op, dot->block) || tl_map_get_ptr(&seen, (void *)v))
+            continue;
         if (is_product(op) && op->block == dot->block)
             return true;
-        if (!follows || op->block != dot->block || tl_map_get_ptr(&seen, (void *)op))
-            continue;
-        tl_map_put_ptr(&seen, (void *)op, (void *)op);
-        for (uint32_t i = 0; i < op->nin; i++)
-            if (tl_in(op, i)->def)
-                tl_vec_push(arena, &todo, tl_in(op, i)->def);
+        tl_map_put_ptr(&seen, (void *)v, (void *)v);
+        bool follows = op->opcode == TL_OP_CONVERT || op->opcode == TL_OP_CAST ||
+                       tl_op_info(op->opcode)->flags & F_ELEM;
+        for (uint32_t i = 0; follows && i < op->nin; i++)
+            tl_vec_push(arena, &todo, tl_in(op, i));
+        for (uint32_t r = 0; op->opcode == TL_OP_IF && r < op->nregions; r++)
+            tl_vec_push(arena, &todo, tl_in(op->regions[r]->last, v->index));
     }
     return false;
 }

@@ -38,7 +38,8 @@ TlValue *tl_matrix_source(TlValue *v, bool *out_flipped);
 bool tl_fn_may_wait(const TlFn *fn);
 /* Is the function at the laid-out level, even when it has no tile that could show it? */
 bool tl_fn_is_laid_out(const TlFn *fn);
-/* Is operand 0 of the dot made of another dot's result in its block, element by element? */
+/* Is operand 0 of the dot made of another dot's result in its block, element by element, perhaps in
+ * the arms of a branch? */
 bool tl_dot_takes_dot(TlArena *arena, const TlOp *dot);
 /* The op of the block that the op is, or in whose regions it is; NULL: it is elsewhere. */
 const TlOp *tl_op_in_block(const TlOp *op, const TlBlock *block);

@@ -84,17 +84,25 @@ static bool has_scales(const TlOp *dot)
     return dot->nin > TL_MMA_SA;
 }
 
+static bool is_into_tensor(const TlOp *dot)
+{
+    return tl_tensor_mma_of(tl_mma_of(dot)) != NULL;
+}
+
 /* Along which neighbours in memory lie; of what is computed, the last. Of 32 and 8 bits the
- * instruction reads rows along K only: where threads hold 4 elements of these, they put them. Pairs
- * are read along K. */
+ * instruction reads rows along K only, but of 8 into tensor memory: where threads hold 4 elements
+ * of these, they put them. Pairs are read along K. */
 static int row_of(const AsyncDots *a, const TlOp *dot, const TlValue *v, int k_axis)
 {
     enum { PIECE = 4 };
+    int bits = tl_dtype_bits(v->type->dtype);
+    bool loaded = v->def && v->def->opcode == TL_OP_LOAD,
+         any = bits == 16 || (bits == 8 && loaded && is_into_tensor(dot));
     if (has_scales(dot) && v->type->dtype == TL_U8)
         return k_axis;
-    if (tl_dtype_bits(v->type->dtype) != 16 && tl_holds_along(v->type->layout, k_axis, PIECE))
+    if (!any && tl_holds_along(v->type->layout, k_axis, PIECE))
         return k_axis;
-    if (!v->def || v->def->opcode != TL_OP_LOAD)
+    if (!loaded)
         return v->type->rank - 1;
     TlAccessInfo info = tl_access_info(a->axis, v->def);
     return info.dim >= 0 ? info.dim : v->type->rank - 1;
@@ -192,11 +200,6 @@ static int64_t cost_in_slot(const AsyncDots *a, const TlOp *dot, const Staging *
         tl_buf_plan(a->px->scratch, t, s->type, ANY, TL_BUF_WRITES | TL_BUF_MAY_MATRIX);
     int64_t bytes = (int64_t)p->nregs * tl_dtype_bytes(t->dtype) * lanes;
     return reads + BARRIER + RATE * p->naccesses * ((bytes + WAVEFRONT - 1) / WAVEFRONT);
-}
-
-static bool is_into_tensor(const TlOp *dot)
-{
-    return tl_tensor_mma_of(tl_mma_of(dot)) != NULL;
 }
 
 /* Is it computed, element by element, from another product's sums? */

@@ -18,7 +18,8 @@
  *     without loops inside. How many stages S: --stages, else the hint, else the kernel's clause,
  *     else 3 where there are asynchronous copies and 2 elsewhere, or as few as choose-warps has
  *     found to fit. With 1 nothing is done. With
- *     fewer iterations than stages, or too little shared memory, there are fewer.
+ *     fewer iterations than stages, or too little shared memory, there are fewer; two go without
+ *     the slot that products of the iteration before still read, if need be.
  *  2. Which loads: those of the body itself (not in an if), from memory that the loop does not
  *     write, whose place can be computed ahead: by pure ops from the loop's counter, from what does
  *     not change in it, from carried values of which the same is true, and from other such loads.
@@ -88,6 +89,7 @@ typedef struct Pipeline {
     /* one loop */
     TlOp *loop;
     bool hinted;
+    bool tight; /* no room for the slot that products of the last iteration still read */
     TL_VEC(Candidate) all;
     TlMap number; /* load to its number in `all` */
 } Pipeline;
@@ -414,7 +416,7 @@ static TlFetch fetch_of(const Pipeline *p, const Candidate *c, int most, int cha
 {
     TL_ASSERT(chains >= 0 && most >= 1, "a chain of %d, %d trips ahead", chains, most);
     int ahead = most - chains < 1 ? 1 : most - chains,
-        flying = c->put && tl_loop_await(p->loop) && feeds_product(c->put);
+        flying = !p->tight && c->put && tl_loop_await(p->loop) && feeds_product(c->put);
     TlFetch f = {.load = c->load,
                  .put = c->put,
                  .how = how_of(p, c),
@@ -658,10 +660,22 @@ static void show(const Pipeline *p, const TlSchedule *s)
     p->px->print(p->px->user, text.text);
 }
 
+/* A stage less; at last two, with products that are done before the next iteration's copies begin.
+ * With 1 stage there is no schedule. */
+static bool has_less(Pipeline *p, int *stages)
+{
+    if (*stages == 2 && !p->tight) {
+        p->tight = true;
+        return true;
+    }
+    return --*stages >= 2;
+}
+
 /* False: there is nothing to gain. */
 static bool schedule_loop(Pipeline *p, TlOp *loop, TlSchedule *s)
 {
     p->loop = loop;
+    p->tight = false;
     p->hinted = tl_attr(loop, TL_ATTR_PIPELINE) != NULL;
     int stages = limited_stages(loop, stages_of(p, loop));
     if (stages < 2 || (!p->hinted && !has_dot(loop)) || !tl_pipeline_has_trips(loop))
@@ -676,7 +690,7 @@ static bool schedule_loop(Pipeline *p, TlOp *loop, TlSchedule *s)
         find_levels(p);
         schedule(p, stages, s);
     }
-    while (s->fetches.len && !fits_shared(p, s) && --stages >= 2)
+    while (s->fetches.len && !fits_shared(p, s) && has_less(p, &stages))
         schedule(p, stages, s);
     return s->fetches.len > 0 && stages >= 2;
 }

@@ -190,3 +190,41 @@ for t, how, call in (("f32", "shift", "shift(v, 0, 1)"), ("i32", "roll", "roll(v
                      ("u8", "flip", "flip(v, 0)")):
     row(f"wide_ends_{how}_{t}", ENDS.format(t=t, moved=call),
         {"x": small(t, 3, 5, 2 * 43), "y": poison(t, 5, 43)}, lambda a, h=how: ends(a["x"], h))
+
+# Little work: more programs at once, beyond the last one, or some of them again; along the grid's second axis; in
+# place, where none may run again; a store that begins elsewhere, of which nobody knows what is beyond the last one.
+LITTLE = """
+kernel k(const {t} x[H, W], {t} y[H, W], const int BH = {bh}, const int BW = {bw})
+    grid({grid})
+{{
+    int j = pid({row}) * BH;
+    int i = pid({column}) * BW;
+    auto v = {of}[j +: BH, i +: BW] * ({t})2 + x[j - 1 +: BH, i + 1 +: BW];
+    y[j +: BH, i{more} +: BW] = v + ({t})1;
+}}
+"""
+
+
+def little(x, y, of, more):
+    h, w = x.shape
+    t = x.dtype.type
+    v = (y if of == "y" else x) * t(2) + tap(x[None], 0, -1, 1, h, w)[0] + t(1)
+    if more:
+        v = np.concatenate([y[:, :more], v[:, :-more]], 1)
+    return {"y": exact(v)}
+
+
+for t, bh, bw, shape in (("f32", 4, 4, (9, 256)), ("f32", 4, 4, (13, 50)), ("f32", 2, 8, (5, 24)),
+                         ("f32", 1, 16, (7, 90)), ("f32", 16, 3, (33, 100)), ("f32", 16, 3, (16, 3)),
+                         ("f32", 64, 1, (70, 9)), ("f64", 3, 2, (7, 41)), ("u8", 2, 8, (4, 300)),
+                         ("i16", 5, 5, (11, 77)), ("f16", 4, 4, (6, 60)), ("bf16", 8, 2, (9, 31)),
+                         ("i32", 1, 1, (3, 200)), ("i32", 1, 20, (4, 130)), ("i8", 1, 3, (2, 500)),
+                         ("i64", 2, 1, (0, 5))):
+    for how, of, turned, more in (("", "x", False, 0), ("turned_", "x", True, 0), ("in_place_", "y", False, 0),
+                                  ("later_", "x", True, 2)):
+        grid = ["cdiv(W, BW)", "cdiv(H, BH)"]
+        row(f"wide_little_{how}{t}_{bh}x{bw}_{shape[1]}",
+            LITTLE.format(t=t, bh=bh, bw=bw, of=of, grid=", ".join(grid[::-1] if turned else grid), row=int(not turned),
+                          column=int(turned), more=f" + {more}" if more else ""),
+            {"x": small(t, bh, *shape), "y": small(t, bw + 50, *shape)},
+            lambda a, o=of, m=more: little(a["x"], a["y"], o, m))

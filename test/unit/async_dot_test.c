@@ -80,9 +80,16 @@ static void add_side(Product *p, int i)
     p->side[i] = (TlAsyncSide){.buf = &p->value[i], .flipped = f};
 }
 
-/* Where the buffer says that the elements are. */
+/* Where the buffer says that the elements are: asked once for each type of a buffer. */
 static void find_places(Product *p, int i)
 {
+    static TlMap known[2][2]; /* by side and whether it is flipped: a type to its places */
+    TlMap *places = &known[i][p->side[i].flipped];
+    if (!places->arena)
+        tl_map_init(places, &arena);
+    p->place[i] = tl_map_get_ptr(places, p->side[i].buf->type);
+    if (p->place[i])
+        return;
     int32_t count = i == TL_MMA_A ? p->c->m : p->c->n, k_axis = (i == TL_MMA_A ? 1 : 0);
     k_axis ^= p->side[i].flipped ? 1 : 0;
     p->place[i] = TL_NEW_ARRAY(&arena, uint64_t, count * p->c->k);
@@ -93,6 +100,7 @@ static void find_places(Product *p, int i)
             at[1 - k_axis] = mn;
             p->place[i][mn * p->c->k + k] = BASE + tl_buf_offset(p->side[i].buf->type, at);
         }
+    tl_map_put_ptr(places, p->side[i].buf->type, p->place[i]);
 }
 
 static void make(Product *p, const Case *c)
@@ -277,32 +285,41 @@ static int wrong_in_buffers(const Product *p)
     return wrong;
 }
 
-/* A thread's register is what its lane has in the register's column, behind its warpgroup's. */
-static int wrong_lanes(const Product *p)
+/* The column of tensor memory that is a thread's register. */
+static int32_t column_of(const Product *p, uint32_t lane, uint32_t warp, int64_t r,
+                         int32_t *out_row)
 {
     const TlLayout *l = p->acc->layout;
     uint32_t in[TL_LAYOUT_MAX_IN] = {0};
+    int32_t at[TL_LAYOUT_MAX_OUT];
+    in[tl_layout_in_index(l, TL_IN_LANE)] = lane;
+    in[tl_layout_in_index(l, TL_IN_WARP)] = warp;
+    tl_layout_apply_reg(l, r, in, at);
+    *out_row = at[0];
+    return tl_tensor_column(p->acc, at[0], at[1]);
+}
+
+/* A thread's register is what its lane has in the register's column, behind its warpgroup's. */
+static int wrong_lanes(const Product *p)
+{
+    enum { WARPS = 16 };
+    int64_t registers = tl_layout_registers(p->acc->layout);
+    int32_t own[WARPS], row;
     int wrong = 0;
-    for (uint32_t t = 0; t < 32u << p->c->warp_bits; t++)
-        for (int64_t r = 0; r < tl_layout_registers(l); r++) {
-            int32_t at[TL_LAYOUT_MAX_OUT], first[TL_LAYOUT_MAX_OUT], own[TL_LAYOUT_MAX_OUT];
-            in[tl_layout_in_index(l, TL_IN_LANE)] = in[tl_layout_in_index(l, TL_IN_WARP)] = 0;
-            tl_layout_apply_reg(l, r, in, first);
-            in[tl_layout_in_index(l, TL_IN_WARP)] = t / 32 & ~3u;
-            tl_layout_apply_reg(l, 0, in, own);
-            in[tl_layout_in_index(l, TL_IN_LANE)] = t % 32;
-            in[tl_layout_in_index(l, TL_IN_WARP)] = t / 32;
-            tl_layout_apply_reg(l, r, in, at);
+    for (uint32_t w = 0; w < 1u << p->c->warp_bits; w++)
+        own[w] = column_of(p, 0, w & ~3u, 0, &row);
+    for (int64_t r = 0; r < registers; r++) {
+        int32_t first = column_of(p, 0, 0, r, &row);
+        for (uint32_t t = 0; t < 32u << p->c->warp_bits; t++) {
             int32_t lane = (int32_t)(t % 128), column = 0;
             if (rows_of(p) == ROWS) { /* of the warp's 16 rows, pairs of columns */
                 column = 2 * (lane % 4);
                 lane = lane / 32 * 16 + lane % 32 / 4 + (int32_t)(r / 2 % 2 * 8);
             }
-            wrong += at[0] % rows_of(p) != lane ||
-                     tl_tensor_column(p->acc, at[0], at[1]) !=
-                         tl_tensor_column(p->acc, first[0], first[1]) +
-                             tl_tensor_column(p->acc, own[0], own[1]) + column;
+            wrong += column_of(p, t % 32, t / 32, r, &row) != first + own[t / 32] + column;
+            wrong += row % rows_of(p) != lane;
         }
+    }
     return wrong;
 }
 
@@ -576,7 +593,7 @@ static void check_tensor_constants(void)
         make(&p, &KNOWN[i].c);
         if (CHECK(p.plan != NULL)) {
             CHECK_INT(tl_tensor_instruction(p.plan, 0), KNOWN[i].instruction);
-            CHECK(tl_async_descriptor(p.mma, &p.plan->slot[0]) == UINT64_C(0x4000404000010000));
+            CHECK(tl_async_descriptor(p.mma, &p.plan->slot[0]) == UINT64_C(0x4000404000000000));
         }
     }
 }

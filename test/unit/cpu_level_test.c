@@ -43,9 +43,11 @@ static void levels_hold_each_other(void)
     CHECK((v2 & v3) == v2 && v2 != v3);
     CHECK((v3 & v4) == v3 && v3 != v4);
     uint64_t vnni = features_of("x86-64-v4-vnni"), zen4 = features_of("x86-64-v4-zen4"),
-             amx = features_of("x86-64-v4-amx");
+             avx10 = features_of("x86-64-v4-avx10"), amx = features_of("x86-64-v4-amx");
     CHECK((v4 & vnni) == v4 && (vnni & amx) == vnni && (vnni & zen4) == vnni);
     CHECK((zen4 & ~vnni) == set_of("avx512bf16 sse4a"));
+    CHECK((vnni & avx10) == vnni);
+    CHECK((avx10 & ~vnni) == set_of("avx512bf16 avx512fp16 avx10.1-512"));
     CHECK((amx & ~vnni) == set_of("avx512bf16 amx-tile amx-int8 amx-bf16"));
     CHECK((v4 & arm) == 0);
     CHECK((v2 & set_of("x86-64 sse4.1 ssse3")) == set_of("x86-64 sse4.1 ssse3"));
@@ -72,8 +74,9 @@ static void machines_have_levels(void)
     CHECK(says("this machine is x86-64, not aarch64"));
     CHECK_INT(tl_cpu_open("cpu:x86-64-v5", "x86-64-v5", v4, &set), TILE_BAD_ARGUMENT);
     CHECK(says(
-        "unknown CPU level 'x86-64-v5'; expected one of native, x86-64-v2, x86-64-v3, "
-        "x86-64-v4, x86-64-v4-vnni, x86-64-v4-zen4, x86-64-v4-amx, aarch64, armv8.4-a, armv8.6-a"));
+        "unknown CPU level 'x86-64-v5'; expected one of native, x86-64-v2, x86-64-v3, x86-64-v4, "
+        "x86-64-v4-vnni, x86-64-v4-zen4, x86-64-v4-avx10, x86-64-v4-amx, aarch64, armv8.4-a, "
+        "armv8.6-a"));
 }
 
 static void lacking_names_are_listed(void)
@@ -110,6 +113,60 @@ static void compiler_and_runtime_see_one_machine(void)
     }
     tl_arena_free(&arena);
 }
+
+#if defined(__x86_64__)
+/* A CPU that has every feature, but for some bits of cpuid(7, 1).edx, and a system that saves such
+ * registers. */
+static struct {
+    bool is;
+    uint32_t lacks;
+    uint64_t saved;
+} other_cpu;
+
+bool __real_tl_cpu_ask(uint32_t leaf, uint32_t sub, uint32_t out[4]);
+bool __wrap_tl_cpu_ask(uint32_t leaf, uint32_t sub, uint32_t out[4]);
+uint64_t __real_tl_cpu_saved_state(void);
+uint64_t __wrap_tl_cpu_saved_state(void);
+
+bool __wrap_tl_cpu_ask(uint32_t leaf, uint32_t sub, uint32_t out[4])
+{
+    if (!other_cpu.is)
+        return __real_tl_cpu_ask(leaf, sub, out);
+    memset(out, 0xff, 4 * sizeof *out);
+    if (leaf == 7 && sub == 1)
+        out[3] &= ~other_cpu.lacks;
+    return true;
+}
+
+uint64_t __wrap_tl_cpu_saved_state(void)
+{
+    return other_cpu.is ? other_cpu.saved : __real_tl_cpu_saved_state();
+}
+
+/* AVX10 is what the CPU says, by bit 19, and what the system keeps: the masks and all of the 512
+ * bits of the registers. */
+static void avx10_wants_its_bit_and_its_registers(void)
+{
+    static const char LEVEL[] = "x86-64-v4-avx10";
+    enum { AVX = 7, ALL = 0xe7, UPPER_HALVES = 0x40, AVX10 = 1 << 19 };
+    uint64_t set;
+    other_cpu.is = true;
+    other_cpu.saved = ALL;
+    CHECK_INT(tl_cpu_open("d", LEVEL, tl_cpu_machine(), &set), TILE_OK);
+    CHECK(set == features_of(LEVEL));
+    other_cpu.lacks = AVX10;
+    CHECK_INT(tl_cpu_open("d", LEVEL, tl_cpu_machine(), &set), TILE_UNAVAILABLE);
+    CHECK(says("this CPU is below x86-64-v4-avx10: it lacks avx10.1-512"));
+    other_cpu.lacks = 0;
+    other_cpu.saved = ALL & ~UPPER_HALVES;
+    CHECK_INT(tl_cpu_open("d", LEVEL, tl_cpu_machine(), &set), TILE_UNAVAILABLE);
+    CHECK(says("it lacks avx512f, evex512, avx512dq") && says("avx512bf16, avx10.1-512"));
+    other_cpu.saved = AVX;
+    CHECK_INT(tl_cpu_open("d", "x86-64-v3", tl_cpu_machine(), &set), TILE_OK);
+    CHECK(!(tl_cpu_machine() & set_of("avx10.1-512 avx512fp16 amx-tile")));
+    other_cpu.is = false;
+}
+#endif
 
 /* A process that may not use the data of tiles has no feature that wants them; asking twice is as
  * good as once. */
@@ -275,6 +332,7 @@ int main(void)
     compiler_and_runtime_see_one_machine();
     tiles_want_permission();
 #if defined(__x86_64__)
+    avx10_wants_its_bit_and_its_registers();
     images_say_what_they_want();
     the_best_of_several_is_taken();
 #endif

@@ -78,6 +78,62 @@ static void check_table(void)
     }
 }
 
+/* Cells of some fragments, as other makers of code have them: AMD's matrix calculator (bytes on
+ * RDNA 4), else Triton 3.9's layouts, which for gfx950, gfx1250 and RDNA 4 are AMD's own; those of
+ * mma.sync are in the PTX ISA ("Matrix fragments for mma.m16n8k32"). The calculator has K of f16
+ * and bf16 on RDNA 4 in pieces of 4, where these have 8, in A and B alike: the same product. All
+ * cells of these families were compared so on 2026-11-30; none was elsewhere. */
+static void check_cells(void)
+{
+    static const struct {
+        const char *name;
+        int operand;
+        int32_t row, column;
+        uint32_t lane, element;
+    } TABLE[] = {
+        /* clang-format off */
+        {"mma.mx.m16n8k32.e4m3", 0, 13, 22, 21, 14}, {"mma.mx.m16n8k32.e4m3", 1, 12, 6, 27, 0},
+        {"mma.mx.m16n8k32.e4m3", 2, 11, 6, 15, 2},  {"mma.mx.m16n8k64.e2m1", 0, 13, 22, 21, 14},
+        {"mma.mx.m16n8k64.e2m1", 1, 12, 6, 27, 0},  {"mma.mx.m16n8k64.e2m1", 2, 11, 6, 15, 2},
+        {"mfma.32x32x16.f16", 0, 29, 11, 61, 3},    {"mfma.32x32x16.f16", 1, 6, 30, 30, 6},
+        {"mfma.32x32x16.f16", 2, 27, 24, 27, 12},   {"mfma.16x16x32.bf16", 0, 13, 22, 45, 6},
+        {"mfma.16x16x32.bf16", 1, 12, 14, 30, 4},   {"mfma.16x16x32.bf16", 2, 11, 12, 59, 0},
+        {"mfma.32x32x32.i8", 0, 29, 22, 61, 6},     {"mfma.32x32x32.i8", 1, 12, 30, 30, 12},
+        {"mfma.32x32x32.i8", 2, 27, 24, 27, 12},    {"mfma.16x16x64.i8", 0, 13, 44, 45, 12},
+        {"mfma.16x16x64.i8", 1, 24, 14, 30, 8},     {"mfma.16x16x64.i8", 2, 11, 12, 59, 0},
+        {"mfma.32x32x64.e4m3", 0, 29, 44, 29, 28},  {"mfma.32x32x64.e4m3", 1, 24, 30, 62, 8},
+        {"mfma.32x32x64.e4m3", 2, 27, 24, 27, 12},  {"mfma.16x16x128.e5m2", 0, 13, 88, 29, 24},
+        {"mfma.16x16x128.e5m2", 1, 48, 14, 62, 0},  {"mfma.16x16x128.e5m2", 2, 11, 12, 59, 0},
+        {"mfma.mx.32x32x64.e2m1", 0, 29, 22, 61, 6}, {"mfma.mx.32x32x64.e2m1", 1, 12, 30, 30, 12},
+        {"mfma.mx.32x32x64.e2m1", 2, 27, 24, 27, 12}, {"mfma.mx.16x16x128.e4m3", 0, 13, 88, 29, 24},
+        {"mfma.mx.16x16x128.e4m3", 1, 48, 14, 62, 0}, {"mfma.mx.16x16x128.e4m3", 2, 11, 12, 59, 0},
+        {"wmma2.16x16x16.f16", 0, 13, 11, 29, 3},   {"wmma2.16x16x16.f16", 1, 6, 14, 14, 6},
+        {"wmma2.16x16x16.f16", 2, 11, 12, 27, 4},   {"wmma2.16x16x16.s8", 0, 13, 11, 29, 3},
+        {"wmma2.16x16x16.s8", 1, 6, 14, 14, 6},     {"wmma2.16x16x16.s8", 2, 11, 12, 27, 4},
+        {"wmma3.16x16x32.f16", 0, 13, 22, 13, 14},  {"wmma3.16x16x32.f16", 1, 12, 14, 30, 4},
+        {"wmma3.16x16x32.f16", 2, 11, 12, 27, 4},   {"wmma3.16x16x4.f32", 0, 13, 2, 29, 0},
+        {"wmma3.16x16x4.f32", 1, 1, 14, 14, 1},     {"wmma3.16x16x4.f32", 2, 11, 12, 27, 4},
+        {"wmma3.16x16x64.s8", 0, 13, 44, 13, 28},   {"wmma3.16x16x64.s8", 1, 24, 14, 30, 8},
+        {"wmma3.16x16x64.s8", 2, 11, 12, 27, 4},    {"wmma3.16x16x128.e4m3", 0, 13, 88, 29, 40},
+        {"wmma3.16x16x128.e4m3", 1, 48, 14, 30, 16}, {"wmma3.16x16x128.e4m3", 2, 11, 12, 27, 4},
+        /* clang-format on */
+    };
+    for (size_t i = 0; i < sizeof TABLE / sizeof *TABLE; i++) {
+        const TlMma *mma = tl_mma_find(TABLE[i].name);
+        if (!CHECK(mma != NULL))
+            continue;
+        const TlLayout *f = tl_mma_fragment(&arena, mma, TABLE[i].operand);
+        uint32_t in[TL_LAYOUT_MAX_IN] = {0};
+        int32_t at[TL_LAYOUT_MAX_OUT];
+        in[tl_layout_in_index(f, TL_IN_REG)] = TABLE[i].element;
+        in[tl_layout_in_index(f, TL_IN_LANE)] = TABLE[i].lane;
+        tl_layout_apply(f, in, at);
+        if (!CHECK(at[0] == TABLE[i].row && at[1] == TABLE[i].column))
+            fprintf(stderr, "    %s, operand %d: %d, %d\n", mma->name, TABLE[i].operand, at[0],
+                    at[1]);
+    }
+}
+
 /* Each fragment is the whole of its matrix, and no more. */
 static void check_extents(const TlMma *mma)
 {
@@ -104,6 +160,7 @@ static void check_rows(void)
             check_scales(mma, operand);
     }
     check_table();
+    check_cells();
 }
 
 /* What warps share is found again from the layout, and every warp has what it needs. */

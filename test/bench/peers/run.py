@@ -92,12 +92,12 @@ ROWS = [
     gemm("bf16x3 128x128x32", "gemm_bf16x3", F32, F32, 128, 128, 32, 8, 3, precision="bf16x3", cutile=False),
     gemm("i8 128x128x64, B by columns", "gemm_columns", I8, I32, 128, 128, 64, 4, 3, True, s="int32", tile={"T": "i8", "S": "i32"}),
     gemm("i8 128x128x128, B by columns", "gemm_columns", I8, I32, 128, 128, 128, BOTH, 3, True, s="int32", tile={"T": "i8", "S": "i32"}, targets=NVIDIA),
-    gemm("f8 128x128x64, B by columns", "gemm_columns", F8, F32, 128, 128, 64, 4, 3, True, tile={"T": "f8e4m3"}, targets=("sm_90a",)),
-    gemm("f8 128x128x128, B by columns", "gemm_columns", F8, F32, 128, 128, 128, BOTH, 3, True, tile={"T": "f8e4m3"}, targets=("sm_90a",)),
+    gemm("f8 128x128x64, B by columns", "gemm_columns", F8, F32, 128, 128, 64, 4, 3, True, tile={"T": "f8e4m3"}, targets=("sm_90a", "sm_100a")),
+    gemm("f8 128x128x128, B by columns", "gemm_columns", F8, F32, 128, 128, 128, BOTH, 3, True, tile={"T": "f8e4m3"}, targets=("sm_90a", "sm_100a")),
     row("u4 64x128x64, groups of 128", "std.kernels.quantized:gemm_u4", [F16, U8, F16, U8, F16], {"BM": 64, "BN": 128, "BK": 64, "G": 128}, None, BOTH, 3,
         "gemm_u4"),
     *(row(f"mxf8 128x128x{bk}", "std.kernels.quantized:gemm_mx", [F8, E8, F8, E8, F16], {"BM": 128, "BN": 128, "BK": bk}, {"TMA": False}, warps,
-          stages, ("gemm_mx", "gemm_mx"), ("sm_120a",)) for bk, warps, stages in ((64, BOTH, 3), (128, 8, 2))),
+          stages, ("gemm_mx", "gemm_mx"), ("sm_100a", "sm_120a")) for bk, warps, stages in ((64, BOTH, 3), (128, 8, 2))),
     row("fused MoE 64x128x32", "fused_moe", [F16, F16, F32, I32, I32, F16], {"BM": 64, "BN": 128, "BK": 32, "TOP": 2}, None, 4, 3, cutile=False),
     row("chunk scan 128x64x32", "chunk_scan", [F16, F16, F32, F32, F16, F16, F16], {"BM": 128, "BN": 64, "BK": 32, "BD": 128}, None, 4, 3, cutile=False),
     attention(64, 128, 64, 4, 3),
@@ -162,7 +162,16 @@ def count_amd(path, kernel=None):
 
 
 def assemble(ptx, target):
-    p = subprocess.run(["ptxas", "-v", f"-arch={target}", ptx, "-o", ptx + ".cubin"], capture_output=True, text=True, check=False)
+    """Triton's text is of the version that its own ptxas takes; an older one takes it, too, with its own version in its place."""
+    words = ["ptxas", "-v", f"-arch={target}", ptx, "-o", ptx + ".cubin"]
+    p = subprocess.run(words, capture_output=True, text=True, check=False)
+    newest = re.search(r"Unsupported \.version [\d.]+; current version is '([\d.]+)'", p.stderr)
+    if newest:
+        with open(ptx, encoding="utf-8") as f:
+            older = re.sub(r"(?m)^\.version .*", f".version {newest[1]}", f.read())
+        with open(ptx, "w", encoding="utf-8") as f:
+            f.write(older)
+        p = subprocess.run(words, capture_output=True, text=True, check=False)
     if p.returncode:
         raise ValueError(p.stderr.strip().split("\n")[0])
     return ptx + ".cubin", p.stderr + p.stdout
