@@ -419,6 +419,8 @@ static void lane_interval(TlCpuGen *g, const TlCpuAccess *a, int i, const TlCpuA
         hi = LLVMBuildSelect(g->b, s->uniform, hi, tl_gen_int(&g->gen, 0), "");
     if (visits_all_rows(at))
         s->row = LLVMBuildICmp(g->b, LLVMIntSLT, j, hi, "");
+    else if (at->row && at->row->nest->kind == TL_NEST_STORE) /* a stencil's rows */
+        s->row = s->uniform;
     s->uniform = NULL;
     LLVMValueRef end = LLVMBuildAdd(g->b, j, tl_gen_int(&g->gen, at->width), "");
     s->full = LLVMBuildAnd(g->b, LLVMBuildICmp(g->b, LLVMIntSGE, j, lo, ""),

@@ -410,7 +410,7 @@ static LLVMValueRef load_strided_masked(TlCpuGen *g, TlOp *op, TlCpuAccess *a, T
                  zero = tl_gen_const(&g->gen, &elem, 0, at->width),
                  mask = tl_cpu_both(g, tl_cpu_lanes_inside(g, &s, at->width),
                                     tl_cpu_lane_mask(g, &form, at)),
-                 p = row_or_zeros(g, tl_cpu_view_spot(g, a, &first, false).ptr, s.row),
+                 p = row_or_zeros(g, tl_cpu_view_spot(g, a, &first, false).ptr, s.uniform),
                  v[TL_NEST_STRIDE];
     for (int k = 0; k < stride; k++) {
         LLVMValueRef by = tl_gen_int(&g->gen, k * at->width),

@@ -102,14 +102,20 @@ LLVMValueRef tl_cpu_pid(TlCpuGen *g, uint32_t axis)
 }
 
 /* The end of what a block of a loop begins. */
-static void end_counting(TlCpuGen *g, LLVMBasicBlockRef block, LLVMValueRef pid, LLVMValueRef end,
-                         int by)
+static void end_counting_by(TlCpuGen *g, LLVMBasicBlockRef block, LLVMValueRef pid,
+                            LLVMValueRef end, LLVMValueRef by)
 {
     LLVMBasicBlockRef done = tl_gen_block(&g->gen, "done"), here = LLVMGetInsertBlock(g->b);
-    LLVMValueRef next = LLVMBuildAdd(g->b, pid, LLVMConstInt(g->i32, (unsigned)by, 0), "");
+    LLVMValueRef next = LLVMBuildAdd(g->b, pid, by, "");
     LLVMAddIncoming(pid, &next, &here, 1);
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, next, end, ""), done, block);
     LLVMPositionBuilderAtEnd(g->b, done);
+}
+
+static void end_counting(TlCpuGen *g, LLVMBasicBlockRef block, LLVMValueRef pid, LLVMValueRef end,
+                         int by)
+{
+    end_counting_by(g, block, pid, end, LLVMConstInt(g->i32, (unsigned)by, 0));
 }
 
 static void read_context(TlCpuGen *g)
@@ -396,6 +402,19 @@ static LLVMValueRef programs_that_fit(TlCpuGen *g, LLVMValueRef count, LLVMValue
     return LLVMBuildMul(g->b, LLVMBuildUDiv(g->b, rounded, n, ""), n, "");
 }
 
+/* Begins a loop over rows, where some programs of each are left that run one by one: as rows lie in
+ * memory, so are they run; else all of them are one. *out_by: rows at a time. */
+static LLVMBasicBlockRef begin_rows(TlCpuGen *g, const Programs *p, LLVMValueRef n,
+                                    LLVMValueRef left, Programs *part, LLVMValueRef *out_by)
+{
+    LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0), one = LLVMConstInt(g->i32, 1, 0),
+                 some = LLVMBuildICmp(g->b, LLVMIntNE, n, zero, ""),
+                 others = LLVMBuildICmp(g->b, LLVMIntNE, left, zero, ""),
+                 both = LLVMBuildAnd(g->b, some, others, "");
+    *out_by = part->count[1] = LLVMBuildSelect(g->b, both, one, p->count[1], "");
+    return begin_counting(g, "rows", p->first[1], PID1, &part->first[1]);
+}
+
 void tl_cpu_call_several(TlCpuGen *g, const char *symbol, LLVMValueRef each, LLVMValueRef several)
 {
     const TlNests *plan = g->plan;
@@ -414,6 +433,9 @@ void tl_cpu_call_several(TlCpuGen *g, const char *symbol, LLVMValueRef each, LLV
                  n = LLVMBuildSelect(g->b, known, fit, zero, ""),
                  left = tl_gen_pick(&g->gen, LLVMIntULE, n, count, LLVMBuildSub(g->b, count, n, ""),
                                     zero);
+    bool by_rows = axis == 0 && plan->why_wide == TL_NEST_WIDE_PLACES;
+    LLVMValueRef by = NULL;
+    LLVMBasicBlockRef rows = by_rows ? begin_rows(g, &p, n, left, &part, &by) : NULL;
     part.count[axis] = n;
     call_programs(g, several, part, axis);
     part.first[axis] = LLVMBuildAdd(g->b, p.first[axis], n, "");
@@ -429,6 +451,8 @@ void tl_cpu_call_several(TlCpuGen *g, const char *symbol, LLVMValueRef each, LLV
     }
     part.count[axis] = left;
     call_programs(g, each, part, axis);
+    if (by_rows)
+        end_counting_by(g, rows, part.first[1], LLVMBuildAdd(g->b, p.first[1], p.count[1], ""), by);
     set_counts(g, &p);
     LLVMBuildRetVoid(g->b);
 }

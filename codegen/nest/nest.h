@@ -558,6 +558,14 @@ typedef struct TlNestAbreast {
 } TlNestAbreast;
 
 /* ---- a function ---- */
+/* What several programs at once are good for (nest_wide.c). */
+typedef enum TlNestWhyWide {
+    TL_NEST_WIDE_FULL,   /* vectors are full */
+    TL_NEST_WIDE_HALO,   /* columns are computed once */
+    TL_NEST_WIDE_LITTLE, /* each does little */
+    TL_NEST_WIDE_PLACES  /* places of many accesses are found once */
+} TlNestWhyWide;
+
 typedef struct TlNests {
     const TlFn *fn;
     TlArena *arena;
@@ -602,7 +610,7 @@ typedef struct TlNests {
      * it is not so. */
     TL_VEC(const TlValue *) wide_stored;
     int64_t wide_step, wide_least;
-    const char *why_wide;
+    TlNestWhyWide why_wide;
     const TlNestAbreast *abreast; /* NULL: they run one after the other */
     /* Programs run piece by piece, tiles of so many elements: by this plan, NULL: as they are.
      * (nest_pieces.c) */

@@ -335,7 +335,8 @@ TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlAren
     if (flat)
         plan->fn = flat;
     run_passes(plan);
-    if (!several)
+    /* programs abreast find fewer places still */
+    if (!several || (plan->abreast && plan->why_wide == TL_NEST_WIDE_PLACES))
         return plan;
     plan->wide = new_plan(several, m, check, arena);
     plan->wide->at_once = times;

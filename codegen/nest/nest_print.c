@@ -396,8 +396,14 @@ static void put_function(Print *p)
 
 static void put_wide_title(const TlNests *plan, TlSbuf *out)
 {
+    static const char *const why[] = {
+        [TL_NEST_WIDE_FULL] = "vectors are full",
+        [TL_NEST_WIDE_HALO] = "columns are computed once",
+        [TL_NEST_WIDE_LITTLE] = "each does little",
+        [TL_NEST_WIDE_PLACES] = "places are found once",
+    };
     tl_sbuf_putf(out, "%d programs at once along grid axis %d (%s)\n", plan->wide->at_once,
-                 plan->wide->at_once_axis, plan->why_wide);
+                 plan->wide->at_once_axis, why[plan->why_wide]);
 }
 
 static void put_pieces_title(const TlNests *plan, TlSbuf *out)

@@ -16,7 +16,8 @@
  *   2. check   all that is stored is the same so many elements further on (nest_drift.c); no op
  *              does more. What other programs store is in no order with what this one loads
  *   3. price   vectors that become full, columns that are computed once; where programs do little,
- *              what each of them costs beside that
+ *              what each of them costs beside that; of a stencil of many taps and few vectors,
+ *              where its taps lie and what of them is inside, which takes longer than its work
  *   4. widen   the function once more; nothing differs but the extents of tiles along the dimension
  *              that moves */
 #include <string.h>
@@ -27,6 +28,9 @@ enum {
     MOST_ELEMS = 8192, /* of a wide tile */
     HALO_TIMES = 4,    /* programs at once, for the sake of columns that are computed once */
     HALO_PART = 16,    /* of the work, that those are at least */
+    PLACES_TIMES = 4,  /* programs at once, for the sake of places that are found once */
+    LEAST_PLACES = 8,  /* accesses of a program */
+    PLACE = 8,         /* instructions for an access, while one of vectors runs */
     MOST_TIMES = 16,   /* programs at once, for the sake of vectors that are all full, */
     FULL = 16,         /* which else are so but for one element of so many */
     LEAST_SAVED = 4,   /* of vectors that are full but for the last one, one of so many */
@@ -212,6 +216,24 @@ static int64_t more_times(const Wide *w, int64_t times)
     return light && row < ROW && (times > 1 || work <= LITTLE) ? ROW / row : 1;
 }
 
+/* Is it longer found out where a program's accesses lie, and whether they are inside, than it is
+ * computed? Not of loops, which may carry as much as registers hold. */
+static bool places_cost_most(const Wide *w)
+{
+    int64_t accesses = 0, work = 0;
+    for (const TlOp *op = w->plan->fn->body->first; op; op = op->next) {
+        bool is_store = op->opcode == TL_OP_STORE, is_access = is_store || op->opcode == TL_OP_LOAD,
+             is_element = tl_op_info(op->opcode)->flags & F_ELEM;
+        const TlValue *v = is_store ? tl_op_place(op).value : op->nout == 1 ? op->out[0] : NULL;
+        if (!v || dim_of(w, v) < 0 || v->type->rank != w->drifts.rank || !(is_access || is_element))
+            continue;
+        int64_t vectors = (tl_type_elems(v->type) + w->lanes - 1) / w->lanes;
+        accesses += is_access;
+        work += vectors * (is_access ? 1 : tl_elem_work(op->opcode)->cpu);
+    }
+    return !has_regions(w->plan->fn) && accesses >= LEAST_PLACES && accesses * PLACE >= work;
+}
+
 /* Sets how many programs run at once; false: it does not pay. */
 static bool pays(Wide *w)
 {
@@ -222,12 +244,14 @@ static bool pays(Wide *w)
         add_halo(w, &h, op);
     bool narrow = times > 1, again = h.again * HALO_PART >= h.work && h.again;
     more = more_times(w, times);
-    w->plan->why_wide = narrow  ? "vectors are full"
-                        : again ? "columns are computed once"
-                                : "each does little";
-    w->fills = narrow || !again;
+    bool places = !narrow && !again && more == 1 && places_cost_most(w);
+    w->plan->why_wide = narrow   ? TL_NEST_WIDE_FULL
+                        : again  ? TL_NEST_WIDE_HALO
+                        : places ? TL_NEST_WIDE_PLACES
+                                 : TL_NEST_WIDE_LITTLE;
+    w->fills = narrow || !(again || places);
     w->plan->wide_again = w->fills && !w->drifts.reads_written;
-    times = w->fills ? times * more : HALO_TIMES;
+    times = w->fills ? times * more : places ? PLACES_TIMES : HALO_TIMES;
     w->times = (int)(times < room ? times : room);
     return w->times > 1;
 }

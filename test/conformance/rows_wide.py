@@ -127,6 +127,41 @@ for t, bh, bw, shape in (("f32", 8, 64, (45, 700)), ("f32", 4, 4, (30, 131)), ("
     row(f"wide_halo_{t}_{bh}x{bw}_{shape[1]}", HALO.format(t=t, bh=bh, bw=bw),
         {"x": small(t, bh, *shape), "y": poison(t, *shape)}, lambda a: halo(a["x"]))
 
+# A star of many taps and few vectors: whether they are inside is found once for several programs. Rows and planes
+# outside, grids that leave programs over in each row.
+STAR = """
+kernel k(const {t} x[D, H, W], {t} y[D, H, W], const int B = {b})
+    grid(cdiv(W, B), H, D)
+{{
+    int k = pid(2);
+    int j = pid(1);
+    int i = pid(0) * B;
+    auto sum = x[k, j, i +: B] * ({t})5;
+    static for (int d : range(1, 4))
+        sum += (x[k, j, i - d +: B] + x[k, j, i + d +: B] * ({t})2 + x[k, j - d, i +: B] +
+                x[k, j + d, i +: B] * ({t})3 + x[k - d, j, i +: B] + x[k + d, j, i +: B] * ({t})4) * ({t})d;
+    y[k, j, i +: B] = sum;
+}}
+"""
+
+
+def star(x):
+    d, h, w = x.shape
+    t = x.dtype.type
+    at = lambda k, j, i: np.stack([tap(x, k + n, j, i, h, w)[0] for n in range(d)])
+    y = x * t(5)
+    for n in range(1, 4):
+        y = y + (at(0, 0, -n) + at(0, 0, n) * t(2) + at(0, -n, 0) + at(0, n, 0) * t(3) + at(-n, 0, 0) +
+                 at(n, 0, 0) * t(4)) * t(n)
+    return {"y": exact(y)}
+
+
+for t, b, shape in (("f32", 64, (2, 9, 640)), ("f32", 16, (9, 3, 133)), ("i32", 64, (8, 8, 259)),
+                    ("u8", 64, (3, 5, 700)), ("f64", 32, (2, 7, 129)), ("i64", 16, (1, 1, 64)),
+                    ("f16", 128, (2, 4, 517))):
+    row(f"wide_star_{t}_{b}_{shape[-1]}", STAR.format(t=t, b=b),
+        {"x": small(t, b, *shape), "y": poison(t, *shape)}, lambda a: star(a["x"]))
+
 # Gathers along the lanes that end with a program's tile, or go around in it; elements of memory apart.
 ENDS = """
 kernel k(const {t} x[H, 2 * W], {t} y[H, W], const int BW = 4)
