@@ -124,7 +124,7 @@ GROUPS = {
         "sort, argsort, topk": "order_* sort_axis_*", "histogram, masks, values outside": "histogram_*",
         "tiles that go along": "order_beside_*", "weights": "histogram_weights_*", "gather": "move_gather_*",
     }, "matrix products": {
-        "types and shapes": "dot_f* dot_b* dot_i8* dot_u8* dot_shape_* dot_random_*",
+        "types and shapes": "dot_f* dot_b* dot_i8* dot_u8* dot_shape_* dot_random_* dot_deep_*",
         "integers of 16 to 64 bits, wrapping": "dot_i16* dot_u16* dot_i32* dot_u32* dot_i64* dot_u64* dot_wraps_*",
         "precisions of f32": "gemm_*_tf32_* gemm_*_tf32x3_* gemm_*_bf16x3_* gemm_*_ieee_*",
         "8-bit floats, mixed": "gemm_*_e4m3_* gemm_*_e5m2_* gemm_*_e4m3_e5m2_*", "batches": "gemm_batched_*",

@@ -1,4 +1,6 @@
 """Matrix products: every type, odd sizes, tiles that are not powers of two, chained products, accumulators."""
+import itertools
+
 import numpy as np
 
 from product_kernel import product_kernel
@@ -64,6 +66,10 @@ for shape, block in (
          ((20, 20, 20), (5, 7, 3))):
     for t, r in (("f32", "f32"), ("f16", "f32"), ("i8", "i32")):
         gemm(f"dot_shape_{t}_{'x'.join(map(str, shape))}_tile_{'x'.join(map(str, block))}", t, t, r, shape, block)
+# The standard f8 by instructions of 32 x 32 x 64 and of 16 x 16 x 128 (gfx950): warps decide which.
+for t, u in itertools.product(("f8e4m3", "f8e5m2"), repeat=2):
+    for bm, bk, warps in ((64, 64, 1), (32, 128, 4)):
+        gemm(f"dot_deep_{t}_{u}_{bm}x{bk}", t, u, "f32", (70, 50, 200), (bm, 32, bk), warps=warps, stages=2)
 for t, acc in (("f32", "f32"), ("f16", "f32"), ("bf16", "f32"), ("f64", "f64")):
     def bound(a, acc=acc):  # any order, fused or not
         k = a["A"].shape[1]
