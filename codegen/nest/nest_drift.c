@@ -152,14 +152,16 @@ static Drift drift_of_branch(Drifts *k, const TlOp *op, uint32_t i, int d, int d
 }
 
 /* Notes that the dimension d of a tile moves; may it? An axis of extent 1 that is not in the
- * operand stays as it is. */
+ * operand stays as it is, and one that a reshape joins from others has none of them under it. */
 static bool note_dim(Drifts *k, const TlValue *v, int d)
 {
     if (!k->dims || v->type->kind != TL_TILE || v->type->rank == 0)
         return true;
     const TlOp *op = v->def;
-    bool renames = op && (op->opcode == TL_OP_EXPAND || op->opcode == TL_OP_RESHAPE);
-    if (d >= 0 && renames && tl_nest_axis_under(op, d) < 0)
+    bool reshapes = op && op->opcode == TL_OP_RESHAPE;
+    if (d >= 0 && reshapes && !tl_nest_is_renaming(op))
+        return false;
+    if (d >= 0 && (reshapes || (op && op->opcode == TL_OP_EXPAND)) && tl_nest_axis_under(op, d) < 0)
         return false;
     k->dims[v->id] |= 1u << (d + 1);
     return true;

@@ -230,3 +230,36 @@ for t, bh, bw, shape in (("f32", 4, 4, (9, 256)), ("f32", 4, 4, (13, 50)), ("f32
                           column=int(turned), more=f" + {more}" if more else "", first=f" + {first}" if first else ""),
             {"x": small(t, bh, *shape), "y": small(t, bw + 50, *shape)},
             lambda a, o=of, m=more, f=first: little(a["x"], a["y"], o, m, f))
+
+# What is stored has its axes from a reshape that splits or joins others: of what was loaded no axis moves.
+RESHAPED = """
+kernel k(const {t} x[N], {t} y[H, W])
+    grid({grid})
+{{
+    int j = pid({row}) * {bh};
+    int i = pid({column}) * {bw};
+    y[j +: {bh}, i +: {bw}] = reshape({of}, {bh}, {bw}){more};
+}}
+"""
+
+
+def reshaped(x, h, w, bh, bw):
+    y = np.zeros((h + bh, w + bw), x.dtype)
+    for i in range(0, w, bw):
+        part = x[i * bh:(i + bw) * bh]
+        y[:, i:i + bw] = np.tile(np.concatenate([part, np.zeros(bh * bw - len(part), x.dtype)]).reshape(bh, bw),
+                                 (y.shape[0] // bh + 1, 1))[:y.shape[0]]
+    return y[:h, :w]
+
+
+for t, bh, bw, shape in (("f32", 2, 16, (5, 70)), ("f32", 4, 4, (9, 33)), ("u8", 2, 8, (4, 100)),
+                         ("f64", 3, 2, (6, 11))):
+    for turned in (False, True):
+        for how, of in (("split", f"x[i * {bh} +: {bh * bw}]"),
+                        ("joined", f"reshape(x[i * {bh} +: {bh * bw}], {bw}, {bh})")):
+            grid = [f"cdiv(W, {bw})", f"cdiv(H, {bh})"]
+            row(f"wide_{how}_{'turned_' if turned else ''}{t}_{bh}x{bw}",
+                RESHAPED.format(t=t, bh=bh, bw=bw, row=int(not turned), column=int(turned), more=f" + ({t})1", of=of,
+                                grid=", ".join(grid[::-1] if turned else grid)),
+                {"x": small(t, bw, bh * shape[1]), "y": poison(t, *shape)},
+                lambda a, s=shape, b=(bh, bw): {"y": exact(reshaped(a["x"], *s, *b) + a["x"].dtype.type(1))})
