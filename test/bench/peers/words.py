@@ -188,7 +188,7 @@ def main():
             equal += same
             if a.v or not same or not a.python:
                 print(f"{t['name']}: {shown(mine)}" + ("" if mine == peer or not a.python else f"\n    Triton: {shown(peer)}"), flush=True)
-    print(f"{equal} of {len(tiles)} tiles equal; Triton {version}")
+    print(f"{equal} of {len(tiles)} tiles " + (f"equal; Triton {version}" if a.python else "found; no Triton was asked"))
     return 0 if equal == len(tiles) and tiles else 1
 
 
