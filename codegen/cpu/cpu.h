@@ -167,6 +167,10 @@ void tl_cpu_end_kernel(TlCpuGen *g);
 /* The function of a kernel of which as many programs as there are run several at once, by a
  * function of their own. */
 void tl_cpu_call_several(TlCpuGen *g, const char *symbol, LLVMValueRef each, LLVMValueRef several);
+/* The function `symbol`, which runs `folded` where the launch has what the plan's fold asks, else
+ * `as_it_is`. g is of the latter's plan and has the slots of both. */
+void tl_cpu_call_folded(TlCpuGen *g, const char *symbol, LLVMValueRef as_it_is,
+                        LLVMValueRef folded);
 /* A function of programs that run abreast, each its own turn; what is built next is of the first
  * one. */
 void tl_cpu_begin_abreast(TlCpuGen *g, const char *symbol, const TlSlots *slots);

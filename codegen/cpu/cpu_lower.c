@@ -509,25 +509,55 @@ static TlCpuGen lower_plan(TlLlvm *l, const TlCodegenOptions *options, TlArena *
     return w;
 }
 
-/* *out_body, *out_wide: the functions of its programs; of several at once, NULL where none are. */
+/* The functions of a kernel's programs: of each by itself, of several at once, of both with rows
+ * folded. */
+typedef struct Bodies {
+    LLVMValueRef of[4];
+    int n;
+} Bodies;
+
+/* Those that another function has asked for besides; the next function reads them. */
+static void take_new_slots(TlCpuGen *g, const TlCpuGen *from)
+{
+    for (uint32_t i = g->slots.len; i < from->slots.len; i++) {
+        tl_vec_push(g->arena, &g->slots, from->slots.data[i]);
+        tl_vec_push(g->arena, &g->slot, NULL);
+    }
+}
+
+/* The same of a plan with the one for several programs at once. */
+static TlCpuGen lower_several(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena,
+                              TlNests *plan, const char *symbol, const TlSlots *slots,
+                              Bodies *bodies)
+{
+    const char *each = plan->wide ? tl_format(arena, "%s.each", symbol) : symbol;
+    TlCpuGen g = lower_plan(l, options, arena, plan, each, slots);
+    bodies->of[bodies->n++] = g.body;
+    if (!plan->wide)
+        return g;
+    const char *several = tl_format(arena, "%s.several", symbol);
+    TlCpuGen w = lower_plan(l, options, arena, plan->wide, several, &g.slots);
+    bodies->of[bodies->n++] = w.body;
+    tl_cpu_call_several(&g, symbol, g.function, w.function);
+    take_new_slots(&g, &w);
+    return g;
+}
+
 static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena,
-                                 const TlFn *fn, const char *symbol, LLVMValueRef *out_body,
-                                 LLVMValueRef *out_wide)
+                                 const TlFn *fn, const char *symbol, Bodies *bodies)
 {
     TlNestMachine m = tl_nest_machine(l);
     TlNests *plan = tl_nest_plan(fn, &m, options->check, arena);
     plan = plan->pieces ? plan->pieces : plan;
-    const char *each = plan->wide ? tl_format(arena, "%s.each", symbol) : symbol;
-    TlCpuGen g = lower_plan(l, options, arena, plan, each, NULL);
+    TlNests *folded = plan->fold.plan;
+    const char *name = folded ? tl_format(arena, "%s.rows", symbol) : symbol;
+    TlCpuGen g = lower_several(l, options, arena, plan, name, NULL, bodies);
     TlSlots slots = g.slots;
-    *out_body = g.body;
-    *out_wide = NULL;
-    if (plan->wide) {
-        const char *several = tl_format(arena, "%s.several", symbol);
-        TlCpuGen w = lower_plan(l, options, arena, plan->wide, several, &slots);
+    if (folded) {
+        name = tl_format(arena, "%s.folded", symbol);
+        TlCpuGen w = lower_several(l, options, arena, folded, name, &slots, bodies);
         slots = w.slots;
-        *out_wide = w.body;
-        tl_cpu_call_several(&g, symbol, g.function, w.function);
+        tl_cpu_call_folded(&g, symbol, g.function, w.function);
     }
     TlKernelCode k = {.fn = fn,
                       .symbol = symbol,
@@ -568,13 +598,12 @@ static bool lower_kernels(TlLlvm *l, TlModule *m, const TlCodegenOptions *option
         const TlFn *fn = m->fns.data[i];
         const char *symbol = tl_format(arena, "%s.%u", fn->name, i);
         TlSpanMark mark = tl_trace_begin(l->trace, "codegen", symbol, "lower to LLVM");
-        LLVMValueRef body, wide;
-        TlKernelCode k = lower_kernel(l, options, arena, fn, symbol, &body, &wide);
+        Bodies bodies = {.n = 0};
+        TlKernelCode k = lower_kernel(l, options, arena, fn, symbol, &bodies);
         tl_trace_end(l->trace, mark);
         tl_vec_push(arena, kernels, k);
-        LLVMValueRef codes[] = {body, wide};
-        for (int c = 0; c < 2 && codes[c]; c++)
-            ok &= tl_llvm_watch(l, &m->ctx->diags, fn->loc, fn->name, codes[c],
+        for (int c = 0; c < bodies.n; c++)
+            ok &= tl_llvm_watch(l, &m->ctx->diags, fn->loc, fn->name, bodies.of[c],
                                 tl_gen_loop_depth(fn), "loops and several kernels make it shorter");
     }
     tl_gen_debug_close(l);

@@ -456,3 +456,56 @@ void tl_cpu_call_several(TlCpuGen *g, const char *symbol, LLVMValueRef each, LLV
     set_counts(g, &p);
     LLVMBuildRetVoid(g->b);
 }
+
+/* ---- whole rows as one axis ---- */
+
+/* i1: are the view's rows of so many elements, and one after the other? */
+static LLVMValueRef has_whole_rows(TlCpuGen *g, const TlGenView *v, int64_t row)
+{
+    int last = v->rank - 1;
+    LLVMValueRef n = tl_gen_int(&g->gen, row),
+                 has = LLVMBuildICmp(g->b, LLVMIntEQ, v->extent[last], n, "");
+    for (int d = last; d-- > 0;) {
+        LLVMValueRef whole = LLVMBuildMul(g->b, v->extent[d + 1], v->stride[d + 1], ""),
+                     is = LLVMBuildICmp(g->b, LLVMIntEQ, v->stride[d], whole, "");
+        has = LLVMBuildAnd(g->b, has, is, "");
+    }
+    return has;
+}
+
+static LLVMValueRef may_run_folded(TlCpuGen *g)
+{
+    const TlNestFold *f = &g->plan->fold;
+    LLVMValueRef may = LLVMConstInt(g->i1, 1, 0), one = LLVMConstInt(g->i32, 1, 0);
+    for (uint32_t axis = 0; f->alone >> axis; axis++) {
+        if (!(f->alone >> axis & 1))
+            continue;
+        uint64_t at = offsetof(tile_cpu_ctx, npid) + sizeof(int32_t) * axis;
+        LLVMValueRef programs = tl_cpu_load_word(g, g->ctx, at, g->i32);
+        may = LLVMBuildAnd(g->b, may, LLVMBuildICmp(g->b, LLVMIntEQ, programs, one, ""), "");
+    }
+    read_slots_again(g);
+    tl_gen_params(&g->gen);
+    for (uint32_t i = 0; i < f->views.len; i++) {
+        const TlGenView *v = g->view[f->views.data[i]->id];
+        may = LLVMBuildAnd(g->b, may, has_whole_rows(g, v, f->row), "");
+    }
+    return may;
+}
+
+void tl_cpu_call_folded(TlCpuGen *g, const char *symbol, LLVMValueRef as_it_is, LLVMValueRef folded)
+{
+    LLVMValueRef codes[2] = {folded, as_it_is}, args[2];
+    begin_function(g, symbol);
+    LLVMValueRef may = may_run_folded(g);
+    LLVMBasicBlockRef blocks[2] = {tl_gen_block(&g->gen, "folded"), tl_gen_block(&g->gen, "rows")};
+    args[0] = g->ctx;
+    args[1] = g->params;
+    LLVMBuildCondBr(g->b, may, blocks[0], blocks[1]);
+    for (int i = 0; i < 2; i++) {
+        LLVMSetLinkage(codes[i], LLVMInternalLinkage);
+        LLVMPositionBuilderAtEnd(g->b, blocks[i]);
+        LLVMBuildCall2(g->b, LLVMGlobalGetValueType(codes[i]), codes[i], args, 2, "");
+        LLVMBuildRetVoid(g->b);
+    }
+}

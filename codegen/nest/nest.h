@@ -566,6 +566,17 @@ typedef enum TlNestWhyWide {
     TL_NEST_WIDE_PLACES  /* places of many accesses are found once */
 } TlNestWhyWide;
 
+/* Whole rows of arrays as one axis (nest_fold.c). */
+typedef struct TlNestFold {
+    TlFn *fn;    /* the function with them; NULL: as it is */
+    int32_t row; /* elements of each */
+    /* What only a launch knows: the rows of these views are so long, and one after the other; along
+     * these axes of the grid, a bit for each, there is one program. */
+    TL_VEC(const TlValue *) views;
+    uint32_t alone;
+    struct TlNests *plan; /* the function's; NULL: it is the plan that this is a part of */
+} TlNestFold;
+
 typedef struct TlNests {
     const TlFn *fn;
     TlArena *arena;
@@ -617,7 +628,7 @@ typedef struct TlNests {
     struct TlNests *pieces;
     int strip;
     const char *uncut; /* why not, where loops carry tiles */
-    int32_t folded;    /* rows of so many elements are one after the other; 0: they are not */
+    TlNestFold fold;
 } TlNests;
 /* A load along `lane` whose elements are widened, each one of the last axis' elements: n of them
  * are a word, and the load's is number `at` of the whole axis. n 1: it is no such. (nest_words.c)
@@ -699,11 +710,17 @@ bool tl_nest_is_for_row(const TlNests *plan, const TlOp *op);
  * reshapes between them. */
 TlFn *tl_nest_flatten(const TlFn *fn, const TlNestMachine *m, TlArena *arena, TlMap *rows);
 TlFn *tl_nest_copy_function(const TlFn *of, TlMap *copy); /* `copy`: value to the copy's */
-/* nest_fold.c. The function with whole rows of arrays as one axis, and how long these are; NULL: as
- * it is. */
-TlFn *tl_nest_fold(const TlFn *fn, const TlNestMachine *m, TlArena *arena, int32_t *out_row);
-/* Both lie in scratch memory side by side. */
-void tl_nest_share_scratch(TlNests *plan);
+/* nest_fold.c. The function with whole rows of arrays as one axis, but for its plan, and what it
+ * asks of a launch. */
+TlNestFold tl_nest_fold(const TlFn *fn, const TlNestMachine *m, TlArena *arena);
+/* Does a launch decide? */
+static inline bool tl_nest_fold_asks(const TlNestFold *f)
+{
+    return f->views.len || f->alone;
+}
+/* nest_wide.c. Plans of one kernel, `other` made with the tags of `plan` at its beginning: their
+ * homes lie in scratch memory side by side. */
+void tl_nest_share_scratch(TlNests *plan, TlNests *other);
 
 /* ---- what they share ---- */
 /* nest_width.c. The lanes that suit computing v, at most `limit`; own: by its op although it has a

@@ -293,6 +293,13 @@ static void verify(const TlNests *plan)
               fault.text ? fault.text : "");
 }
 
+static void verify_all(const TlNests *plan)
+{
+    verify(plan);
+    if (plan->wide)
+        verify(plan->wide);
+}
+
 static void run_passes(TlNests *plan)
 {
     plan->axis = tl_axis_info(plan->fn, plan->arena);
@@ -316,14 +323,12 @@ static void run_passes(TlNests *plan)
     verify(plan);
 }
 
-TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlArena *arena)
+/* With other plans' tags at its beginning. */
+static TlNests *plan_function(const TlFn *fn, const TlNestMachine *m, bool check, TlArena *arena,
+                              uint64_t zeroed_bytes)
 {
-    TL_ASSERT(fn->body && fn->module, "'%s' has no body", fn->name);
-    int32_t folded = 0;
-    TlFn *fold = check ? NULL : tl_nest_fold(fn, m, arena, &folded);
-    fn = fold ? fold : fn;
     TlNests *plan = new_plan(fn, m, check, arena);
-    plan->folded = folded;
+    plan->zeroed_bytes = zeroed_bytes;
     int times = 1;
     TlFn *several = tl_nest_widen(plan, &times), *piece = several ? NULL : tl_nest_cut(plan);
     if (piece) {
@@ -338,13 +343,37 @@ TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlAren
     /* programs abreast find fewer places still */
     if (!several || (plan->abreast && plan->why_wide == TL_NEST_WIDE_PLACES))
         return plan;
-    plan->wide = new_plan(several, m, check, arena);
-    plan->wide->at_once = times;
-    plan->wide->at_once_axis = plan->at_once_axis;
-    plan->wide->zeroed_bytes = plan->zeroed_bytes;
-    run_passes(plan->wide);
-    tl_nest_share_scratch(plan);
-    verify(plan);
-    verify(plan->wide);
+    TlNests *wide = new_plan(several, m, check, arena);
+    wide->at_once = times;
+    wide->at_once_axis = plan->at_once_axis;
+    wide->zeroed_bytes = plan->zeroed_bytes;
+    run_passes(wide);
+    tl_nest_share_scratch(plan, wide);
+    plan->wide = wide;
+    verify_all(plan);
+    return plan;
+}
+
+TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlArena *arena)
+{
+    TL_ASSERT(fn->body && fn->module, "'%s' has no body", fn->name);
+    TlNestFold fold = check ? (TlNestFold){0} : tl_nest_fold(fn, m, arena);
+    bool always = fold.fn && !tl_nest_fold_asks(&fold);
+    TlNests *plan = plan_function(always ? fold.fn : fn, m, check, arena, 0);
+    if (!fold.fn || (!always && plan->pieces))
+        return plan;
+    plan->fold = fold;
+    if (always)
+        return plan;
+    TlNests *folded = plan_function(fold.fn, m, check, arena, plan->zeroed_bytes);
+    if (folded->pieces) {
+        plan->fold = (TlNestFold){0};
+        return plan;
+    }
+    folded->fold.row = fold.row;
+    tl_nest_share_scratch(plan, folded);
+    plan->fold.plan = folded;
+    verify_all(plan);
+    verify_all(folded);
     return plan;
 }

@@ -8,8 +8,12 @@
  *     %v = load x, j, 0, 16 x 3                 =>   %v = load %flat, 3 j, 48
  *     %w = mul %v, %v : tile<f32, 16, 3>             %w = mul %v, %v : tile<f32, 48>
  *
+ * Of an array [N, W] only a launch knows how long its rows are, and a program begins at column
+ * pid(0) * 3. Where W is 3 and the grid has one program along that axis, such programs are like
+ * those of [N, 3]: each run asks, and goes on in the one code or the other.
+ *
  *   1. check  every tile ends with the same two axes; loads and stores take whole rows of arrays
- *             without gaps; the rest works element by element, or carries such tiles
+ *             without gaps, or may; the rest works element by element, or carries such tiles
  *   2. price  vectors that become fewer
  *   3. fold   the function once more, with types of one axis less */
 #include <string.h>
@@ -23,8 +27,10 @@ typedef struct Fold {
     TlArena *arena;
     int rank;
     int32_t rows, row; /* the last two extents of all tiles */
+    TlNestFold asks;
     TlMap copy;        /* value to the copy's */
     TlMap flat;        /* a parameter of the copy to its view with an axis less */
+    TlMap first;       /* the number of a row to that of its first element */
 } Fold;
 
 /* ---- 1. check ---- */
@@ -51,24 +57,63 @@ static bool has_axes(Fold *f, const TlValue *v)
            v->type->shape[rank - 1] == f->row;
 }
 
-/* Is a parameter row-major without gaps, its rows of the tiles' length? */
-static bool has_whole_rows(const Fold *f, const TlValue *base)
+static void ask_view(Fold *f, const TlValue *view)
+{
+    for (uint32_t i = 0; i < f->asks.views.len; i++)
+        if (f->asks.views.data[i] == view)
+            return;
+    tl_vec_push(f->arena, &f->asks.views, view);
+}
+
+/* Is a parameter row-major without gaps, its rows of the tiles' length? If not, a launch may say
+ * so. */
+static bool has_whole_rows(Fold *f, const TlValue *base)
 {
     if (base->def || base->block->parent || !f->of->info)
         return false;
     const TlParam *p = &f->of->info->params.data[base->index];
-    const TlDim *last = &p->extent[p->rank - 1];
-    bool whole = p->rank >= 2 && last->kind == TILE_DIM_CONST && last->value == f->row;
-    for (int d = 0; d < p->rank; d++)
-        whole &= p->stride[d].kind == TILE_DIM_DENSE;
-    return whole;
+    if (p->rank < 2)
+        return false;
+    bool may = true, is = true;
+    for (int d = 0; d < p->rank; d++) {
+        const TlDim *stride = &p->stride[d];
+        bool dense = stride->kind == TILE_DIM_DENSE, last = d + 1 == p->rank,
+             one = last && stride->kind == TILE_DIM_CONST && stride->value == 1;
+        may &= dense || one || !last; /* rows of elements that lie apart are no vectors */
+        is &= dense || one;
+    }
+    const TlDim *row = &p->extent[p->rank - 1];
+    may &= row->kind != TILE_DIM_CONST || row->value == f->row;
+    if (may && !(is && row->kind == TILE_DIM_CONST))
+        ask_view(f, base);
+    return may;
+}
+
+/* Is an index 0? It may be so where some axes of the grid, which *alone gets, have one program. */
+static bool is_zero(const TlValue *v, uint32_t *alone)
+{
+    TlWideInt n;
+    const TlOp *op = v->def;
+    if (tl_const_int_value(v, &n))
+        return n == 0;
+    if (op && op->opcode == TL_OP_PID) {
+        *alone |= 1U << tl_attr_int(op, TL_ATTR_AXIS, 0);
+        return true;
+    }
+    if (op && op->opcode == TL_OP_CAST && tl_is_int(tl_in(op, 0)->type->dtype))
+        return is_zero(tl_in(op, 0), alone);
+    if (!op || op->opcode != TL_OP_MUL)
+        return false;
+    uint32_t a = 0, b = 0;
+    bool first = is_zero(tl_in(op, 0), &a), second = !first && is_zero(tl_in(op, 1), &b);
+    *alone |= first ? a : second ? b : 0;
+    return first || second;
 }
 
 static bool takes_rows(Fold *f, const TlOp *op)
 {
     TlPlace p = tl_op_place(op);
     const TlValue *v = op->opcode == TL_OP_STORE ? p.value : op->out[0];
-    TlWideInt first;
     if (!is_tile(v))
         return op->opcode == TL_OP_LOAD;
     if (!p.axes || p.pointwise || p.naxes < 2 || !has_axes(f, v) || !has_whole_rows(f, p.base))
@@ -78,7 +123,7 @@ static bool takes_rows(Fold *f, const TlOp *op)
             return false;
     const TlAxis *rows = &p.axes[p.naxes - 2], *row = &p.axes[p.naxes - 1];
     return rows->kind == TL_AXIS_SLICE && rows->step == 1 && row->kind == TL_AXIS_SLICE &&
-           row->step == 1 && tl_const_int_value(p.index[p.naxes - 1].value, &first) && first == 0;
+           row->step == 1 && is_zero(p.index[p.naxes - 1].value, &f->asks.alone);
 }
 
 static bool may_fold(Fold *f, const TlOp *op)
@@ -126,6 +171,21 @@ static TlValue *times_row(const Fold *f, TlBuilder *b, TlValue *v)
 {
     TlValue *wide = tl_cast(b, v, TL_I64);
     return tl_binary(b, TL_OP_MUL, wide, tl_const_int(b, wide->type, f->row));
+}
+
+/* The element with which row v begins, computed where v is: accesses of the same rows are seen to
+ * be so. */
+static TlValue *first_of_row(Fold *f, TlValue *v)
+{
+    TlValue *known = tl_map_get_ptr(&f->first, v);
+    if (known)
+        return known;
+    TlOp *next = v->def ? v->def->next : v->block->first;
+    TlBuilder b = tl_builder_before(next);
+    b.loc = v->def ? v->def->loc : next->loc;
+    TlValue *made = times_row(f, &b, v);
+    tl_map_put_ptr(&f->first, v, made);
+    return made;
 }
 
 /* The view with an axis less, made where the function begins. */
@@ -178,7 +238,7 @@ static TlOp *fold_access(Fold *f, TlOp *op)
     for (uint32_t i = 0; i < op->nin; i++)
         if (i != row_at)
             in[n++] = i == 0            ? flat_view(f, p.base, (int)p.naxes)
-                      : i + 1 == row_at ? times_row(f, &b, tl_in(op, i))
+                      : i + 1 == row_at ? first_of_row(f, tl_in(op, i))
                                         : tl_in(op, i);
     const TlType *type = op->nout ? op->out[0]->type : NULL;
     TlOp *made = tl_op_like(&b, op, n, in, op->nout, &type);
@@ -207,19 +267,24 @@ static void fold_block(Fold *f, TlBlock *block)
     }
 }
 
-TlFn *tl_nest_fold(const TlFn *fn, const TlNestMachine *m, TlArena *arena, int32_t *out_row)
+TlNestFold tl_nest_fold(const TlFn *fn, const TlNestMachine *m, TlArena *arena)
 {
-    Fold f = {.of = fn, .arena = arena, .copy = {.arena = arena}, .flat = {.arena = arena}};
+    Fold f = {.of = fn,
+              .arena = arena,
+              .copy = {.arena = arena},
+              .flat = {.arena = arena},
+              .first = {.arena = arena}};
     for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
         if (!may_fold(&f, op))
-            return NULL;
+            return (TlNestFold){0};
     if (!f.rank || !pays(&f, m))
-        return NULL;
-    *out_row = f.row;
+        return (TlNestFold){0};
     f.fn = tl_nest_copy_function(fn, &f.copy);
     fold_block(&f, f.fn->body);
     TlSbuf fault;
     tl_sbuf_init(&fault, arena);
     TL_ASSERT(tl_verify_fn(f.fn, &fault), "'%s': %s", fn->name, fault.text ? fault.text : "");
-    return f.fn;
+    f.asks.fn = f.fn;
+    f.asks.row = f.row;
+    return f.asks;
 }

@@ -387,9 +387,9 @@ static void put_function(Print *p)
                      plan->abreast->times,
                      plan->abreast->tests_lanes ? ", and those whose rows are inside," : "",
                      plan->abreast->loads, plan->abreast->distinct);
-    if (plan->folded)
+    if (plan->fold.row && !plan->fold.plan)
         tl_sbuf_putf(p->out, "whole rows of %d elements, one after the other, are one axis\n",
-                     plan->folded);
+                     plan->fold.row);
     if (plan->uncut)
         tl_sbuf_putf(p->out, "all of a program at once (%s)\n", plan->uncut);
 }
@@ -431,6 +431,35 @@ static void put_wide(const TlNests *plan, TlSbuf *out)
     tl_sbuf_puts(out, "the other programs, one by one\n");
 }
 
+/* What a launch has whose rows are one axis. */
+static void put_fold_title(const TlNests *plan, TlSbuf *out)
+{
+    const TlNestFold *f = &plan->fold;
+    tl_sbuf_puts(out, "launches ");
+    if (f->views.len)
+        tl_sbuf_putf(out, "whose rows of %d elements are all of ", f->row);
+    for (uint32_t i = 0; i < f->views.len; i++)
+        tl_sbuf_putf(out, "%s%s", i ? ", " : "",
+                     plan->fn->info->params.data[f->views.data[i]->index].name);
+    for (uint32_t axis = 0, n = 0; f->alone >> axis; axis++)
+        if (f->alone >> axis & 1)
+            tl_sbuf_putf(out, "%sone program along grid axis %u",
+                         n++            ? " and "
+                         : f->views.len ? ", with "
+                                        : "with ",
+                         axis);
+    tl_sbuf_puts(out, "\n");
+}
+
+static void put_fold(const TlNests *plan, TlSbuf *out)
+{
+    put_fold_title(plan, out);
+    if (plan->fold.plan->wide)
+        put_wide(plan->fold.plan, out);
+    put_others(plan->fold.plan, out);
+    tl_sbuf_puts(out, "all other launches\n");
+}
+
 typedef struct Notes {
     TlMap plans;         /* function to plan */
     const TlNests *plan; /* of the function that is printed; NULL: it runs in pieces */
@@ -450,6 +479,8 @@ static void note(void *user, const TlPrinter *printer, const TlFn *fn, const TlO
     if (!notes->plan)
         return;
     Print p = {lines, printer, notes->plan};
+    if (!op && notes->plan->fold.plan)
+        put_fold(notes->plan, lines);
     if (!op && notes->plan->wide)
         put_wide(notes->plan, lines);
     if (!op) {
@@ -582,19 +613,30 @@ static void explain_loops(TlSbuf *out, const TlNests *plan)
         put_op(&p, op, &lines);
 }
 
+/* With the loops of several programs at once, which come first. */
+static void explain_all(TlSbuf *out, const TlNests *plan)
+{
+    if (plan->wide) {
+        put_wide_title(plan, out);
+        explain_loops(out, plan->wide);
+        tl_sbuf_puts(out, "\nthe other programs, one by one\n");
+    }
+    if (plan->pieces)
+        put_pieces_title(plan, out);
+    explain_loops(out, plan->pieces ? plan->pieces : plan);
+}
+
 void tl_nest_explain(TlSbuf *out, const TlModule *m, const TlNestMachine *machine, bool check)
 {
     for (uint32_t i = 0; i < m->fns.len; i++) {
         const TlFn *fn = m->fns.data[i];
         const TlNests *plan = tl_nest_plan(fn, machine, check, out->arena);
         tl_sbuf_putf(out, "%s%s\n\n", i ? "\n\n" : "", fn->name);
-        if (plan->wide) {
-            put_wide_title(plan, out);
-            explain_loops(out, plan->wide);
-            tl_sbuf_puts(out, "\nthe other programs, one by one\n");
+        if (plan->fold.plan) {
+            put_fold_title(plan, out);
+            explain_all(out, plan->fold.plan);
+            tl_sbuf_puts(out, "\nall other launches\n");
         }
-        if (plan->pieces)
-            put_pieces_title(plan, out);
-        explain_loops(out, plan->pieces ? plan->pieces : plan);
+        explain_all(out, plan);
     }
 }

@@ -478,22 +478,31 @@ TlFn *tl_nest_widen(TlNests *plan, int *out_times)
     return made;
 }
 
-/* Tags come first, then the homes of the one, then those of the other. */
 static void move_homes(TlNests *plan, uint64_t by)
 {
     for (uint32_t i = 0; i < plan->buffers.len; i++)
         if (!plan->buffers.data[i].small)
             plan->buffers.data[i].offset += by;
+    if (plan->wide)
+        move_homes(plan->wide, by);
 }
 
-void tl_nest_share_scratch(TlNests *plan)
+static void set_scratch(TlNests *plan, uint64_t bytes, uint64_t zeroed)
 {
-    TlNests *wide = plan->wide;
-    uint64_t tags = wide->zeroed_bytes - plan->zeroed_bytes,
-             homes = plan->scratch_bytes - plan->zeroed_bytes;
-    move_homes(plan, tags);
-    move_homes(wide, homes);
-    wide->scratch_bytes += homes;
-    plan->scratch_bytes = wide->scratch_bytes;
-    plan->zeroed_bytes = wide->zeroed_bytes;
+    plan->scratch_bytes = bytes;
+    plan->zeroed_bytes = zeroed;
+    if (plan->wide)
+        set_scratch(plan->wide, bytes, zeroed);
+}
+
+/* Tags come first, then the homes of the one, then those of the other. */
+void tl_nest_share_scratch(TlNests *plan, TlNests *other)
+{
+    uint64_t zeroed = other->zeroed_bytes, homes = plan->scratch_bytes - plan->zeroed_bytes,
+             bytes = other->scratch_bytes + homes;
+    TL_ASSERT(zeroed >= plan->zeroed_bytes, "'%s' lost tags", plan->fn->name);
+    move_homes(plan, zeroed - plan->zeroed_bytes);
+    move_homes(other, homes);
+    set_scratch(plan, bytes, zeroed);
+    set_scratch(other, bytes, zeroed);
 }

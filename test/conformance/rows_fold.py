@@ -1,5 +1,6 @@
 """Whole rows of arrays: of three, of one, of five elements, which on the CPU are one axis (nest_fold.c). Loops, masks,
-in place, planes of such rows, rows before the first one and after the last one."""
+in place, planes of such rows, rows before the first one and after the last one. Rows of which only the launch knows how
+long they are."""
 import numpy as np
 
 from rows import row
@@ -74,3 +75,40 @@ def lengths(x, c):
 row("fold_not_of_rows_by_themselves", LENGTHS,
     {"x": small("f32", 1, 45, 3), "c": small("f32", 2, 3), "y": poison("f32", 45, 3)},
     lambda a: lengths(a["x"], a["c"]))
+
+# Only the launch knows how long rows are: as a tile's, longer, shorter; several programs along a row or along planes;
+# in place; none at all. Rows that lie apart are tested by unit/fold_test.c.
+ANY = """
+kernel k(const {t} x[D : dx, H : sx, W], const {t} c[H, W], {t} y[D, H : sy, W], {t} z[D, H, W],
+         const int BH = {bh}, const int BW = {bw})
+    grid({grid})
+{{
+    int d = pid({d});
+    int j = pid({j}) * BH;
+    i64 i = (i64)pid({i}) * BW;
+    auto v = x[d, j +: BH, i +: BW] * ({t})2 + x[d, j + 1 +: BH, i +: BW] + c[j +: BH, i +: BW];
+    y[d, j +: BH, i +: BW] = v;
+    z[d, j +: BH, i +: BW] = z[d, j +: BH, i +: BW] - v;
+}}
+"""
+
+
+def any_rows(x, c, z):
+    v = x * x.dtype.type(2) + c
+    v[:, :-1] += x[:, 1:]
+    return {"y": exact(v), "z": exact(z - v)}
+
+
+GRIDS = {"ijd": "cdiv(W, BW), cdiv(H, BH), D", "jid": "cdiv(H, BH), cdiv(W, BW), D",
+         "dji": "D, cdiv(H, BH), cdiv(W, BW)"}
+for n, (t, bh, bw, shape, grid) in enumerate((
+        ("f32", 16, 3, (1, 100, 3), "ijd"), ("f32", 16, 3, (2, 45, 3), "jid"), ("f32", 16, 3, (3, 20, 3), "dji"),
+        ("f32", 16, 3, (1, 40, 5), "ijd"), ("f32", 16, 3, (1, 40, 2), "ijd"), ("f32", 16, 3, (1, 40, 7), "jid"),
+        ("f32", 64, 1, (1, 300, 1), "ijd"), ("f64", 7, 5, (2, 29, 5), "ijd"), ("u8", 16, 3, (1, 130, 3), "jid"),
+        ("i16", 3, 20, (1, 17, 20), "ijd"), ("f16", 8, 3, (2, 33, 3), "ijd"), ("bf16", 16, 3, (1, 21, 3), "jid"),
+        ("i64", 4, 3, (1, 9, 3), "ijd"), ("f32", 16, 3, (1, 0, 3), "ijd"), ("f32", 16, 3, (1, 40, 0), "ijd"),
+        ("f32", 16, 3, (1, 1, 3), "ijd"))):
+    row(f"fold_launch_{t}_{bh}x{bw}_{grid}_{'x'.join(map(str, shape))}",
+        ANY.format(t=t, bh=bh, bw=bw, grid=GRIDS[grid], **dict(zip(grid, range(3)))),
+        {"x": small(t, n, *shape), "c": small(t, n + 50, *shape[1:]), "y": poison(t, *shape),
+         "z": small(t, n + 90, *shape)}, lambda a: any_rows(a["x"], a["c"], a["z"]))
