@@ -120,9 +120,12 @@ static bool is_map(const check *c, const tile_image_kernel *k, const tile_image_
 {
     enum { MOST_RANK = 5, MOST_BOX = 256 }; /* of a tensor map; rows of its box */
     const tile_image_param *p = (const tile_image_param *)at(c, k->params) + s->param;
-    uint32_t row = s->axis & 15, other = s->axis >> 4 & 15, span = s->axis >> 8;
+    uint32_t row = s->axis & 15, other = s->axis >> 4 & 15, span = s->axis >> 8 & 255;
     uint32_t columns = s->box & 0xffff, rows = s->box >> 16;
     uint32_t bits = (uint32_t)tile_dtype_bits((tile_dtype)p->dtype);
+    bool wide = s->axis & TILE_MAP_WIDE;
+    if (s->axis >> 16 != (wide ? TILE_MAP_WIDE >> 16 : 0) || (wide && span != 128))
+        return false;
     return p->kind == TILE_PARAM_VIEW && p->rank <= MOST_RANK && row < p->rank && other < p->rank &&
            row != other && (span == 128 || span == 64 || span == 32) && bits >= 8 &&
            columns * bits == span * 8 && rows > 0 && rows <= MOST_BOX;

@@ -30,6 +30,7 @@ bool tl_tensor_map_of(const tile_image_slot *slot, const tile_arg *view, tl_tens
     *out = (tl_tensor_map){.address = (uint64_t)(uintptr_t)view->address,
                            .bytes = (uint8_t)(tile_dtype_bits((tile_dtype)view->dtype) / 8),
                            .span = (uint8_t)(slot->axis >> 8),
+                           .piece = slot->axis & TILE_MAP_WIDE ? 32 : UNIT,
                            .dtype = (uint8_t)view->dtype};
     bool fine = out->address % UNIT == 0 && out->address && add_axis(out, view, row);
     out->box[0] = slot->box & 0xffff;

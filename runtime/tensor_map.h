@@ -13,6 +13,7 @@ struct tl_tensor_map {
     uint64_t address, extent[TL_MAP_RANK], stride[TL_MAP_RANK];
     uint16_t box[TL_MAP_RANK];
     uint8_t rank, bytes, span, dtype; /* bytes of an element; of a row in shared memory */
+    uint8_t piece;                    /* bytes that the swizzle moves as one: 16 or 32 */
 };
 _Static_assert(sizeof(tl_tensor_map) <= TL_MAP_BYTES, "it has the room of a map");
 

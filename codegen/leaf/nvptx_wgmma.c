@@ -23,12 +23,15 @@ static LLVMValueRef end_asm(TlLeafAsm *a, unsigned first)
     return tl_leaf_asm_end(a, a->call->result, TL_LEAF_CONVERGENT);
 }
 
-/* The address of shared memory / 16. */
+/* The address of shared memory / 16: 14 bits of the descriptor. In a cluster, the address has the
+ * program's rank above them, where the descriptor has the distance of panels. */
 static LLVMValueRef shared_base(TlLeafCall *call)
 {
-    LLVMValueRef p = tl_leaf_shared_slot(call, tl_leaf_i32(call, 0), tl_leaf_i32(call, 0));
-    return LLVMBuildLShr(call->b, LLVMBuildPtrToInt(call->b, p, call->i32, ""),
-                         tl_leaf_i32(call, 4), "");
+    enum { ADDRESS = 0x3fff };
+    LLVMValueRef p = tl_leaf_shared_slot(call, tl_leaf_i32(call, 0), tl_leaf_i32(call, 0)),
+                 units = LLVMBuildLShr(call->b, LLVMBuildPtrToInt(call->b, p, call->i32, ""),
+                                       tl_leaf_i32(call, 4), "");
+    return LLVMBuildAnd(call->b, units, tl_leaf_i32(call, ADDRESS), "");
 }
 
 LLVMValueRef tl_leaf_descriptor_nvptx(TlLeafCall *call, unsigned upper)

@@ -6,8 +6,8 @@
 #include "ir/plan/tensor_scales.h"
 
 /* What wgmma fixes: rows of a product, columns at the most, bytes of a step along k, warps (their
- * logarithm), rows of a core matrix. */
-enum { MOST_COLUMNS = 256, CORE_ROWS = 8 };
+ * logarithm), rows of a core matrix of 16-byte pieces; bytes of a row of wide ones. */
+enum { MOST_COLUMNS = 256, CORE_ROWS = 8, WIDE_SPAN = 128 };
 
 /* ---- operands ---- */
 
@@ -61,12 +61,28 @@ static bool rows_go_on(const TlType *buf, int row, int span)
     return l->reps[other] == 1 || elem << l->out_bits[row] == span;
 }
 
-/* Rows along M or N: of 16 bits, and into tensor memory of 8, but no pairs. (Of 32 bits there only
- * in a swizzle of 32-byte atoms, which no buffer has.) */
-static bool can_go_across(const TlMma *mma, int elem)
+/* Rows along M or N: of 16 bits, and into tensor memory of 8, but no pairs, and of 32 in wide
+ * pieces. */
+int tl_async_piece(const TlMma *mma, int elem_bytes, bool across)
 {
-    bool pairs = mma->each && mma->type[TL_MMA_A] == TL_U8;
-    return elem == 2 || (elem == 1 && tl_tensor_mma_of(mma) && !pairs);
+    bool tensor = tl_tensor_mma_of(mma) != NULL, pairs = mma->each && mma->type[TL_MMA_A] == TL_U8;
+    TL_ASSERT(elem_bytes > 0, "elements of %d bytes", elem_bytes);
+    if (across && elem_bytes == 4)
+        return tensor ? TL_STAGING_WIDE_PIECE : 0;
+    return !across || elem_bytes == 2 || (elem_bytes == 1 && tensor && !pairs) ? TL_STAGING_PIECE
+                                                                               : 0;
+}
+
+bool tl_tensor_reads_across(int32_t n)
+{
+    enum { WORD_BYTES = 4 };
+    return n >= WIDE_SPAN / WORD_BYTES && (n & (n - 1)) == 0;
+}
+
+/* Rows of a core matrix. */
+static int rows_of_core(int piece)
+{
+    return CORE_ROWS * TL_STAGING_PIECE / piece;
 }
 
 static bool find_slot(TlArena *arena, const TlAsyncSide *s, int operand, const TlMma *mma,
@@ -78,15 +94,18 @@ static bool find_slot(TlArena *arena, const TlAsyncSide *s, int operand, const T
     k_axis ^= s->flipped;
     for (int row = 0; row < 2; row++)
         for (int span = 128; span >= TL_GROUP_STEP; span /= 2) {
-            *out = (TlAsyncSlot){.span = span, .across = row != k_axis};
+            int piece = tl_async_piece(mma, elem, row != k_axis);
+            if (!piece || (piece == TL_STAGING_WIDE_PIECE && span != WIDE_SPAN))
+                continue;
+            *out = (TlAsyncSlot){.span = span, .piece = piece, .across = row != k_axis};
             int32_t rows = tl_layout_extent(buf->layout, 1 - row);
-            out->stride = (uint32_t)(CORE_ROWS * span);
+            out->stride = (uint32_t)(rows_of_core(piece) * span);
             out->lead = (uint32_t)(out->across ? rows * span : 16);
             bool one = !out->across || tl_layout_extent(buf->layout, row) * elem <= span;
             if (one && tl_tensor_mma_of(mma))
                 out->lead = 0; /* not read: Triton has 0 there, CUTLASS 1 for warpgroups */
-            if (tl_staging_is_image(arena, buf, row, span) && rows_go_on(buf, row, span) &&
-                (!out->across || can_go_across(mma, elem)) && k * elem == TL_GROUP_STEP)
+            if (tl_staging_is_image(arena, buf, row, span, piece) && rows_go_on(buf, row, span) &&
+                k * elem == TL_GROUP_STEP)
                 return true;
         }
     return false;
@@ -101,13 +120,14 @@ uint32_t tl_async_offset(const TlAsyncSide *s, int operand, int32_t i, int32_t k
     return (uint32_t)tl_buf_offset(s->buf->type, at);
 }
 
-/* The swizzles of tcgen05 are numbers of three bits, 2, 4, 6, where wgmma has two bits for 1, 2, 3.
- */
+/* The swizzles of tcgen05 are numbers of three bits, 2, 4, 6, where wgmma has two bits for 1, 2, 3;
+ * 1 is that of wide pieces. */
 uint64_t tl_async_descriptor(const TlMma *mma, const TlAsyncSlot *s)
 {
     uint64_t mode = s->span == 128 ? 1 : s->span == 64 ? 2 : 3,
              tensor = tl_tensor_mma_of(mma) ? UINT64_C(1) << 46 : 0;
-    return mode << 62 | tensor | (uint64_t)(s->stride >> 4) << 32 | (uint64_t)(s->lead >> 4) << 16;
+    mode = s->piece == TL_STAGING_WIDE_PIECE ? 1 : mode << 1;
+    return mode << 61 | tensor | (uint64_t)(s->stride >> 4) << 32 | (uint64_t)(s->lead >> 4) << 16;
 }
 
 bool tl_async_reads(TlArena *arena, const TlMma *mma, int operand, const TlAsyncSide *side)

@@ -7,6 +7,7 @@
  * holds for DOT. So which of the two is used is no matter of layouts, as long as the first two bits
  * of the warp's number go along M. What is in shared memory, the instruction finds by a descriptor:
  * rows of `span` bytes, whose 16-byte pieces are XORed by the row, as tl_staging_image makes them.
+ * Rows of 32 bits that tcgen05 reads across K have pieces of 32 bytes.
  * Sources: PTX ISA, "Asynchronous warpgroup level matrix instructions"; the canonical layouts of
  * CUTLASS (cute/arch/mma_sm90_desc.hpp).
  *
@@ -44,8 +45,10 @@ TlDtype tl_async_side_shape(const TlAsyncSide *s, int32_t out_shape[2]);
 /* What descriptors of one buffer have in common. */
 typedef struct TlAsyncSlot {
     int span;              /* bytes of a row: 128, 64 or 32 */
+    int piece;             /* bytes that the swizzle moves as one (stage_layout.h) */
     bool across;           /* rows run along M or N, not along K */
-    uint32_t lead, stride; /* bytes: between panels, where rows go across; between 8 rows */
+    /* bytes: between panels, where rows go across; between 8 rows, or 4 of wide pieces */
+    uint32_t lead, stride;
 } TlAsyncSlot;
 
 typedef struct TlAsyncStrip { /* of the accumulator, for one instruction of each step of k */
@@ -70,6 +73,12 @@ int32_t tl_async_columns(const TlMma *mma, int32_t columns, int32_t run);
  * or token. sides: A, B, and of an instruction with scales those, too. */
 TlAsyncPlan *tl_async_plan(TlArena *arena, const TlMma *mma, const TlAsyncSide *sides,
                            const TlType *acc);
+/* Of the image of a buffer from which the instruction reads rows along K, or across it: the bytes
+ * that its swizzle moves as one. 0: it reads no such rows. */
+int tl_async_piece(const TlMma *mma, int elem_bytes, bool across);
+/* Does tcgen05 read rows of 32 bits across K: of so many columns or rows of the product? They are
+ * of 128 bytes, in one chunk. */
+bool tl_tensor_reads_across(int32_t n);
 /* Can the instruction read operand A or B where its buffer has it? */
 bool tl_async_reads(TlArena *arena, const TlMma *mma, int operand, const TlAsyncSide *side);
 /* In bytes from the start of the slot: of the element in row i (of A: along M) or column i (of B:

@@ -30,13 +30,22 @@ static bool is_box(const TlPlace *p)
     return true;
 }
 
-/* The buffer's axis along which rows run, and their bytes; -1: it is no image. */
-static int find_image(TlArena *arena, const TlType *buf, int *out_span)
+/* The buffer's axis along which rows run, their bytes and the swizzle's pieces; -1: it is no image
+ * that boxes make. */
+static int find_image(TlArena *arena, const TlType *buf, TlBulk *out)
 {
-    for (int row = 0; row < 2; row++)
-        for (*out_span = MOST_SPAN; *out_span >= LEAST_SPAN; *out_span /= 2)
-            if (buf->layout->reps[row] == 1 && tl_staging_is_image(arena, buf, row, *out_span))
+    for (int row = 0; row < 2; row++) {
+        if (buf->layout->reps[row] != 1)
+            continue;
+        out->piece = TL_STAGING_PIECE;
+        for (out->span = MOST_SPAN; out->span >= LEAST_SPAN; out->span /= 2)
+            if (tl_staging_is_image(arena, buf, row, out->span, out->piece))
                 return row;
+        out->piece = TL_STAGING_WIDE_PIECE;
+        out->span = MOST_SPAN;
+        if (tl_staging_is_image(arena, buf, row, out->span, out->piece))
+            return row;
+    }
     return -1;
 }
 
@@ -90,7 +99,7 @@ static TlBulkFault find_boxes(TlArena *arena, const TlPlace *p, const TlType *bu
         out->halved = (uint32_t)(axis_of(p, buf->halved - 1) + 1);
         buf = tl_buf_own(arena, buf);
     }
-    int row = find_image(arena, buf, &out->span);
+    int row = find_image(arena, buf, out);
     int row_axis = row < 0 ? -1 : axis_of(p, row), other = row < 0 ? -1 : axis_of(p, 1 - row);
     if (row_axis < 0 || other < 0)
         return TL_BULK_IMAGE;
@@ -121,6 +130,7 @@ tile_image_slot tl_bulk_slot(const TlBulk *b, uint32_t param)
 {
     return (tile_image_slot){.kind = TILE_SLOT_MAP,
                              .param = param,
-                             .axis = b->row | b->other << 4 | (uint32_t)b->span << 8,
+                             .axis = b->row | b->other << 4 | (uint32_t)b->span << 8 |
+                                     (b->piece == TL_STAGING_WIDE_PIECE ? TILE_MAP_WIDE : 0),
                              .box = (uint32_t)b->columns | (uint32_t)b->rows << 16};
 }

@@ -4,7 +4,7 @@
  *
  * A box is what one instruction copies: `columns` elements along the axis in which memory counts
  * up, at most 128 bytes, and `rows`, at most 256, along another. In shared memory it is a panel of
- * rows, whose 16-byte pieces are XORed by the row: the image of stage_layout.h. */
+ * rows, whose 16-byte or 32-byte pieces are XORed by the row: the image of stage_layout.h. */
 #ifndef TL_BULK_H
 #define TL_BULK_H
 #include "ir/ir.h"
@@ -38,6 +38,7 @@ typedef struct TlBulkBox {
 typedef struct TlBulk {
     TlBulkFault fault;
     int rank, span;                  /* of the view; bytes of a row in shared memory */
+    int piece;                       /* bytes that the swizzle moves as one */
     uint32_t axes[TL_BULK_MAX_RANK]; /* of the view: innermost first */
     uint32_t row, other;             /* axes of the view along which the tile goes */
     int32_t rows, columns;           /* of a box */

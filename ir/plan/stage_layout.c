@@ -38,11 +38,10 @@ static void add_bits(TlInBases *in, int32_t (*images)[TL_LAYOUT_MAX_OUT], int no
         flat[in->bits * nout + axis] = (int32_t)1 << b;
 }
 
-/* Pieces of `piece` bytes swizzled. */
-static TlLayout *image_of(TlArena *arena, int rank, const int *chunk_bits, int elem_bytes, int row,
-                          int bytes, int piece)
+TlLayout *tl_staging_image(TlArena *arena, int rank, const int *chunk_bits, int elem_bytes, int row,
+                           int bytes, int piece)
 {
-    TL_ASSERT(rank > 0 && row >= 0 && row < rank && elem_bytes > 0,
+    TL_ASSERT(rank > 0 && row >= 0 && row < rank && elem_bytes > 0 && piece >= elem_bytes,
               "rows along axis %d of %d", row, rank);
     int32_t images[TL_LAYOUT_MAX_BITS][TL_LAYOUT_MAX_OUT] = {{0}}, *flat = &images[0][0];
     TlInBases in = {TL_IN_OFFSET, 0, flat};
@@ -61,13 +60,7 @@ static TlLayout *image_of(TlArena *arena, int rank, const int *chunk_bits, int e
     return tl_layout_make(arena, rank, chunk_bits, 1, &in);
 }
 
-TlLayout *tl_staging_image(TlArena *arena, int rank, const int *chunk_bits, int elem_bytes, int row,
-                         int bytes)
-{
-    return image_of(arena, rank, chunk_bits, elem_bytes, row, bytes, VECTOR_BYTES);
-}
-
-const TlType *tl_staging_image_buf(TlCtx *ctx, TlArena *arena, const TlType *t, int row)
+const TlType *tl_staging_image_buf(TlCtx *ctx, TlArena *arena, const TlType *t, int row, int piece)
 {
     enum { LEAST_SPAN = 32 }; /* bytes of a row that bulk copies swizzle */
     int bits[TL_MAX_RANK], elem = tl_dtype_bytes(t->dtype);
@@ -75,15 +68,15 @@ const TlType *tl_staging_image_buf(TlCtx *ctx, TlArena *arena, const TlType *t, 
     for (int d = 0; d < t->rank; d++)
         bits[d] = __builtin_ctz((unsigned)t->shape[d]);
     int span = elem << bits[row] < ROW_BYTES ? elem << bits[row] : ROW_BYTES;
-    if (span < LEAST_SPAN)
+    if (span < LEAST_SPAN || (piece == TL_STAGING_WIDE_PIECE && span < ROW_BYTES))
         return NULL;
-    TlLayout l = *tl_staging_image(arena, t->rank, bits, elem, row, span);
+    TlLayout l = *tl_staging_image(arena, t->rank, bits, elem, row, span, piece);
     for (int d = 0; d < t->rank; d++)
         l.reps[d] = t->shape[d] >> bits[d];
     return tl_type_buf(ctx, t->dtype, t->rank, t->shape, tl_layout_intern(ctx, &l), 1);
 }
 
-bool tl_staging_is_image(TlArena *arena, const TlType *buf, int row, int bytes)
+bool tl_staging_is_image(TlArena *arena, const TlType *buf, int row, int bytes, int piece)
 {
     const TlLayout *l = buf->layout;
     int bits[TL_LAYOUT_MAX_OUT], elem = tl_dtype_bytes(buf->dtype);
@@ -91,7 +84,7 @@ bool tl_staging_is_image(TlArena *arena, const TlType *buf, int row, int bytes)
         bits[d] = l->out_bits[d];
     if (elem << bits[row] < bytes)
         return false;
-    TlLayout want = *tl_staging_image(arena, l->nout, bits, elem, row, bytes);
+    TlLayout want = *tl_staging_image(arena, l->nout, bits, elem, row, bytes, piece);
     memcpy(want.reps, l->reps, sizeof want.reps);
     return tl_layout_equal(&want, l);
 }
@@ -411,7 +404,7 @@ static TlLayout *image_in(TlArena *arena, const Frame *f, int row)
 {
     int bytes = f->elem_bytes << f->bits[row];
     return tl_staging_image(arena, f->rank, f->bits, f->elem_bytes, row,
-                          bytes < ROW_BYTES ? bytes : ROW_BYTES);
+                            bytes < ROW_BYTES ? bytes : ROW_BYTES, TL_STAGING_PIECE);
 }
 
 /* Rows of 16 elements, as transposing reads take them, in different banks. */
@@ -419,8 +412,8 @@ static TlLayout *columns_in(TlArena *arena, const Frame *f, int row)
 {
     enum { COLUMNS = 16 };
     int bytes = f->elem_bytes << f->bits[row];
-    return image_of(arena, f->rank, f->bits, f->elem_bytes, row,
-                    bytes < ROW_BYTES ? bytes : ROW_BYTES, COLUMNS * f->elem_bytes);
+    return tl_staging_image(arena, f->rank, f->bits, f->elem_bytes, row,
+                            bytes < ROW_BYTES ? bytes : ROW_BYTES, COLUMNS * f->elem_bytes);
 }
 
 static TlLayout *swizzle_in(TlArena *arena, const Frame *f, const TlStagingUse *use)

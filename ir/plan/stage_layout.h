@@ -32,16 +32,21 @@ typedef struct TlStagingUse {
 /* The layout of the buffer, from OFFSET. It holds whatever `put` and the gets hold, padding too. */
 const TlLayout *tl_staging_layout(TlCtx *ctx, TlArena *arena, const TlStagingUse *use);
 
-/* The image: rows of at most `bytes` (128, 64, 32: with 16-byte chunks swizzled; less: plain) along
- * axis `row`, all other axes of the chunk below them, the last one fastest; wider tiles in panels.
- * chunk_bits: log2 of the chunk per axis. Of two axes it is what TMA and wgmma read. */
+/* Bytes that an image's swizzle moves as one: 16, or 32 where tcgen05 reads 32 bits across K. */
+enum { TL_STAGING_PIECE = 16, TL_STAGING_WIDE_PIECE = 32 };
+
+/* The image: rows of at most `bytes` (128, 64, 32: with pieces of 16 bytes swizzled; less: plain)
+ * along axis `row`, all other axes of the chunk below them, the last one fastest; wider tiles in
+ * panels. chunk_bits: log2 of the chunk per axis. piece: of 32 bytes only rows of 128 are read. Of
+ * two axes it is what TMA and wgmma read. */
 TlLayout *tl_staging_image(TlArena *arena, int rank, const int *chunk_bits, int elem_bytes, int row,
-                         int bytes);
+                           int bytes, int piece);
 /* A buffer of one slot for a tile of rank 2, with rows along an axis, that is such an image; NULL:
- * its rows are shorter than 32 bytes. */
-const TlType *tl_staging_image_buf(TlCtx *ctx, TlArena *arena, const TlType *tile, int row);
+ * its rows are shorter than 32 bytes, or 128 with wide pieces. */
+const TlType *tl_staging_image_buf(TlCtx *ctx, TlArena *arena, const TlType *tile, int row,
+                                   int piece);
 /* Is each chunk of a buffer that image? */
-bool tl_staging_is_image(TlArena *arena, const TlType *buf, int row, int bytes);
+bool tl_staging_is_image(TlArena *arena, const TlType *buf, int row, int bytes, int piece);
 
 /* What all threads' accesses of a tile laid out as `l` to a buffer laid out as `shared` cost.
  * writes: copies do not take part. */

@@ -11,7 +11,7 @@
  *     lanes and warps side by side, first along the axis whose addresses count up, then along the
  *     others, the last first. So a warp reads whole lines.
  *     Of what products of warpgroups read of 32 or 8 bits, threads hold squares, if memory lies
- *     along the axis that it should not.
+ *     along the axis that it should not (of 32 bits for tcgen05: in rows of less than 128 bytes).
  *  2. Each shape has one layout: that of its widest access, else one element per thread. Every
  *     value of that shape gets it; so elementwise ops, scans, dots and whatever loops and branches
  *     carry agree. Shapes that no access has follow one where its elements are taken apart (the
@@ -24,7 +24,7 @@
  *     users.
  *
  * It is for place-layouts to make the converts few. */
-#include "ir/plan/mma.h"
+#include "ir/plan/async_dot.h"
 #include "passes/analysis/axis_info.h"
 #include "passes/analysis/facts.h"
 #include "passes/analysis/default_warps.h"
@@ -68,7 +68,7 @@ typedef struct Coalesce {
     TlCtx *ctx;
     TlArena *scratch;
     int lane_bits, warp_bits;
-    bool warpgroups;
+    bool warpgroups, tensor;
     TlMap shapes;           /* type without element type and layout to Shape */
     TlMap accesses;         /* memory op to its TlLayout */
     TlMap converts;         /* source value and layout to the CONVERT's result */
@@ -235,6 +235,8 @@ static bool is_in_squares(const Coalesce *c, const TlOp *op, const TlAccessInfo 
     int bits = tl_dtype_bits(p.base->type->dtype);
     if (!c->warpgroups || op->opcode != TL_OP_LOAD || p.rank != 2 || info->dim < 0 ||
         (bits != 32 && bits != 8) || choice->vec_bits < SQUARE_BITS)
+        return false;
+    if (bits == 32 && c->tensor && tl_tensor_reads_across(p.shape[info->dim]))
         return false;
     int other = 1 - info->dim, each = SQUARE_BITS + SQUARES_ALONG;
     int64_t threads = (int64_t)1 << (c->lane_bits + c->warp_bits);
@@ -516,6 +518,7 @@ TlPassResult tl_pass_coalesce(TlFn *fn, TlPassCtx *px)
                   .lane_bits = tl_ceil_log2(px->machine->lanes),
                   .warp_bits = tl_ceil_log2(fn->body->warps),
                   .warpgroups = px->machine->warpgroups,
+                  .tensor = px->machine->tensor,
                   .shapes = {.arena = px->scratch},
                   .accesses = {.arena = px->scratch},
                   .converts = {.arena = px->scratch}};

@@ -1,7 +1,9 @@
 /* Why a product is none of warpgroups (warpgroup_fault.h). Only B of 16 bits can be transposed on
- * the way (into tensor memory A, too, and both of 8 bits); else threads do that. Sums stay in
+ * the way (into tensor memory A, too, both of 8 bits, and of 32 bits rows of 128 bytes); else
+ * threads do that. Sums stay in
  * registers while warpgroups work: where these are too many, ptxas waits for each instruction. */
 #include "passes/layout/warpgroup_fault.h"
+#include "ir/plan/async_dot.h"
 #include "ir/plan/late.h"
 #include "ir/plan/staged.h"
 #include "passes/analysis/facts.h"
@@ -100,7 +102,8 @@ static TlWarpgroupFault tensor_fault(const TlAxisInfo *axis, const TlOp *dot, co
     if (is_large(s))
         return TL_WARPGROUP_TENSOR_SUMS;
     for (uint32_t i = 0; i < 2; i++)
-        if (tl_dtype_bits(mma->type[i]) > 16 && !goes_along_k(axis, dot, i))
+        if (tl_dtype_bits(mma->type[i]) > 16 && !goes_along_k(axis, dot, i) &&
+            !tl_tensor_reads_across(i == TL_MMA_A ? s->m : s->n))
             return TL_WARPGROUP_TENSOR_CROSSED;
     return TL_WARPGROUP_NONE;
 }

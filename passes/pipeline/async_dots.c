@@ -14,9 +14,10 @@
  *     A, if it is loaded, or if its way to the registers that the instruction takes it from costs
  *     as much (belongs_in_slot); else it stays in registers. Of products into tensor memory, A that
  *     is computed may be there, too, if that costs less (belongs_in_tensor). Transpositions in
- *     between are the instruction's, as far as it can; of 32 bits, threads put squares that they
- *     hold (coalesce) as columns. Where that cannot be, or there is no room, each warp does the
- *     product with fragments of its own, as elsewhere.
+ *     between are the instruction's, as far as it can (tl_async_piece); of 32 bits for wgmma,
+ *     threads put squares that they hold (coalesce) as columns, and for tcgen05, where rows are
+ *     shorter than it takes. Where that cannot be, or there is no room, each warp does the product
+ *     with fragments of its own, as elsewhere.
  *  2. Products in a row onto one accumulator are all begun before the last is awaited: into tensor
  *     memory those of one kind, as others are in no order.
  *  3. An accumulator that a loop carries, and nobody else looks at, is carried as a token:
@@ -89,19 +90,24 @@ static bool is_into_tensor(const TlOp *dot)
     return tl_tensor_mma_of(tl_mma_of(dot)) != NULL;
 }
 
-/* Along which neighbours in memory lie; of what is computed, the last. Of 32 and 8 bits the
- * instruction reads rows along K only, but of 8 into tensor memory: where threads hold 4 elements
- * of these, they put them. Pairs are read along K. */
+/* Along which neighbours in memory lie; of what is computed, the last. Of 32 and 8 bits wgmma reads
+ * rows along K only: where threads hold 4 elements of these, they put them. So they do what is
+ * computed for tcgen05, and what is loaded where its rows are too short. Pairs are read along K. */
 static int row_of(const AsyncDots *a, const TlOp *dot, const TlValue *v, int k_axis)
 {
     enum { PIECE = 4 };
     int bits = tl_dtype_bits(v->type->dtype);
-    bool loaded = v->def && v->def->opcode == TL_OP_LOAD,
-         any = bits == 16 || (bits == 8 && loaded && is_into_tensor(dot));
+    bool loaded = v->def && v->def->opcode == TL_OP_LOAD, tensor = is_into_tensor(dot),
+         any =
+             bits == 16 || (bits == 8 && loaded && tensor) ||
+             (bits == 32 && loaded && tensor && tl_tensor_reads_across(v->type->shape[1 - k_axis]));
     if (has_scales(dot) && v->type->dtype == TL_U8)
         return k_axis;
     if (!any && tl_holds_along(v->type->layout, k_axis, PIECE))
         return k_axis;
+    if (!loaded && bits == 32 && tensor && tl_tensor_reads_across(v->type->shape[1 - k_axis]) &&
+        tl_holds_along(v->type->layout, 1 - k_axis, PIECE))
+        return 1 - k_axis;
     if (!loaded)
         return v->type->rank - 1;
     TlAccessInfo info = tl_access_info(a->axis, v->def);
@@ -123,8 +129,10 @@ static Staging *staging_of(AsyncDots *a, const TlOp *dot, TlValue *v, int k_axis
     if (s)
         return s;
     s = TL_NEW(a->px->scratch, Staging);
-    const TlType *buf = tl_staging_image_buf(a->ctx, a->px->scratch, v->type,
-                                             row_of(a, dot, v, k_axis));
+    int row = row_of(a, dot, v, k_axis),
+        piece = tl_async_piece(tl_mma_of(dot), tl_dtype_bytes(v->type->dtype), row != k_axis);
+    const TlType *buf =
+        piece ? tl_staging_image_buf(a->ctx, a->px->scratch, v->type, row, piece) : NULL;
     *s = (Staging){.v = v, .type = buf};
     s->as_if.type = s->type;
     tl_map_put_ptr(&a->staged, v, s);

@@ -162,7 +162,8 @@ static TlThreadsStore ask_place(Stores *s, Sending *x)
         return TL_THREADS_BOXES;
     if (x->access.dim < 0 || x->access.width * bytes < LEAST_RUN)
         return TL_THREADS_NARROW;
-    x->buf = tl_staging_image_buf(s->px->ctx, s->px->scratch, x->tile->type, x->access.dim);
+    x->buf = tl_staging_image_buf(s->px->ctx, s->px->scratch, x->tile->type, x->access.dim,
+                                  TL_STAGING_PIECE);
     if (!x->buf || p.shape[1 - x->access.dim] < LEAST_ROWS)
         return TL_THREADS_SHORT;
     return TL_THREADS_NONE;

@@ -87,7 +87,9 @@ static const TlType *halved_type(const Pair *p, const TlOp *dot, const TlFetch *
     half[axis] /= 2;
     const TlType *tile = tl_type_tile(p->px->ctx, t->dtype, 2, half);
     for (int row = 0; row < 2; row++) {
-        const TlType *own = tl_staging_image_buf(p->px->ctx, p->arena, tile, row);
+        int piece = tl_async_piece(mma, tl_dtype_bytes(t->dtype), row == axis);
+        const TlType *own =
+            piece ? tl_staging_image_buf(p->px->ctx, p->arena, tile, row, piece) : NULL;
         TlBulk bulk;
         if (!own)
             continue;

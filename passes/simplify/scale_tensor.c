@@ -20,7 +20,7 @@
 static const TlType *buffer(const TlPassCtx *px, TlDtype d, int32_t rows, int32_t k, int row)
 {
     const TlType *tile = tl_type_tile(px->ctx, d, 2, (int32_t[]){rows, k});
-    return tl_staging_image_buf(px->ctx, px->scratch, tile, row);
+    return tl_staging_image_buf(px->ctx, px->scratch, tile, row, TL_STAGING_PIECE);
 }
 
 /* Operand A or B, transposed: can the instruction read it whichever way it lies? Pairs lie along K.

@@ -86,8 +86,8 @@ typedef enum tile_slot_kind {
     /* a tensor map of param, a view: 128 bytes instead of 8. Its axes: `axis & 15`, along which
      * elements lie side by side, then all others, the last one first. Its box: box & 0xffff
      * elements along the first, box >> 16 along axis `axis >> 4 & 15`, 1 along others. Rows of
-     * `axis >> 8` bytes in shared memory, 128, 64 or 32, whose 16-byte pieces are XORed by the
-     * row */
+     * `axis >> 8 & 255` bytes in shared memory, 128, 64 or 32, whose 16-byte pieces are XORed by
+     * the row; with TILE_MAP_WIDE rows of 128, whose 32-byte pieces are */
     TILE_SLOT_MAP,
     /* i64 number of programs that start: a kernel that has this slot does the whole grid with any
      * number. There is one at most */
@@ -97,6 +97,7 @@ typedef enum tile_slot_kind {
     TILE_SLOT_MINUS_NPID
 } tile_slot_kind;
 typedef struct tile_image_slot { uint32_t kind, param, axis, box; } tile_image_slot;
+enum { TILE_MAP_WIDE = 1 << 16 };
 enum { TL_MAP_BYTES = 128, TL_MAP_ALIGNMENT = 64, TL_MAX_MAPS = 16 /* of a kernel */ };
 
 /* A compile-time constant this instance was made with, as text: B = "128", T = "f16", epi =

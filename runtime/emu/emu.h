@@ -311,6 +311,7 @@ void tl_emu_tensor_waited(tl_emu_block *b, uint64_t number);
  * say the same in different bits. */
 typedef struct tl_emu_matrix {
     uint32_t start, lead, stride, span; /* bytes */
+    uint32_t piece;                     /* bytes that the swizzle moves as one: 16 or 32 */
     bool across;                        /* rows run along M or N */
 } tl_emu_matrix;
 /* Where the element at `i` along M or N and `k`, of `bytes`, is. */

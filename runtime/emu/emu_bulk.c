@@ -10,7 +10,8 @@
  * anyone who touches its target before.
  *
  * Swizzles are written here as the formula of the documents (PTX ISA, "Swizzling modes"): address
- * bits 4 to 6 are XORed with bits 7 to 9, as many as the row of the box has 16-byte pieces. */
+ * bits 4 to 6 are XORed with bits 7 to 9, as many as the row of the box has 16-byte pieces; bits 5
+ * and 6 with bits 7 and 8, where pieces have 32 bytes. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -266,10 +267,10 @@ tl_emu_box_piece tl_emu_box_piece_of(const tl_emu_box *x, uint32_t number)
     const tl_tensor_map *m = &x->map;
     uint32_t in_row = m->box[0] * m->bytes / PIECE, row = number / in_row, at = number % in_row;
     tl_emu_box_piece p = {.elements = PIECE / m->bytes, .at = m->address};
-    uint32_t swizzle = m->span / PIECE - 1, linear = x->offset + number * PIECE;
+    uint32_t swizzle = m->span / m->piece - 1, linear = x->offset + number * PIECE;
     int64_t first = (int64_t)x->at[0] + at * p.elements;
     bool inside = true;
-    p.offset = linear ^ ((linear >> 7 & swizzle) << 4);
+    p.offset = linear ^ (linear >> 7 & swizzle) * m->piece;
     for (uint32_t d = 1; d < m->rank; d++) {
         int64_t c = x->at[d] + (int64_t)(row % m->box[d]);
         row /= m->box[d];

@@ -343,13 +343,14 @@ void tl_emu_tensor_free(uint32_t site, uint32_t address, uint32_t columns, uint3
 
 static tl_emu_matrix read_descriptor(tl_emu_block *b, uint32_t site, uint64_t d, bool across)
 {
-    static const uint32_t SPANS[8] = {[2] = 128, [4] = 64, [6] = 32};
+    static const uint32_t SPANS[8] = {[1] = 128, [2] = 128, [4] = 64, [6] = 32};
     TL_EMU_INVARIANT(b, site, (d >> 46 & 7) == 1 && (d >> 49 & 0xfff) == 0 && SPANS[d >> 61],
                      "the descriptor %" PRIx64, d);
     return (tl_emu_matrix){.start = (uint32_t)(d & 0x3fff) << 4,
                            .lead = (uint32_t)(d >> 16 & 0x3fff) << 4,
                            .stride = (uint32_t)(d >> 32 & 0x3fff) << 4,
                            .span = SPANS[d >> 61],
+                           .piece = d >> 61 == 1 ? 32 : 16,
                            .across = across};
 }
 
@@ -728,6 +729,12 @@ void tl_emu_tensor_mma(uint32_t site, uint32_t instruction, uint32_t types, uint
     TL_EMU_INVARIANT(b, site, !p.a_there || (!p.operand[0].across && p.a >> 16 == 0),
                      "A from lane %u of tensor memory on", p.a >> 16);
     p.operand[1] = read_descriptor(b, site, upper_b | at_b, p.operand[1].across);
+    for (int i = p.a_there ? 1 : 0; i < 2; i++)
+        TL_EMU_INVARIANT(b, site,
+                         (p.operand[i].piece == 32) ==
+                             (p.operand[i].across && tl_emu_type_bytes(p.type[i]) == 4),
+                         "pieces of %u bytes in rows %s k", p.operand[i].piece,
+                         p.operand[i].across ? "across" : "along");
     tensor *t = of_program(b, site, address, p.n);
     TL_EMU_INVARIANT(b, site,
                      p.pair == (t->programs > 1) && (!p.pair || (b->rank == 0 && !p.a_there)),

@@ -110,16 +110,18 @@ static tl_emu_matrix read_descriptor(uint64_t d, bool across)
                            .lead = (uint32_t)(d >> 16 & 0x3fff) << 4,
                            .stride = (uint32_t)(d >> 32 & 0x3fff) << 4,
                            .span = SPANS[d >> 62],
+                           .piece = 16,
                            .across = across};
 }
 
 uint32_t tl_emu_matrix_at(const tl_emu_matrix *m, uint32_t bytes, uint32_t i, uint32_t k)
 {
     uint32_t row = m->across ? k : i, column = (m->across ? i : k) * bytes;
-    uint32_t at = m->start + row / 8 * m->stride + row % 8 * m->span + column / m->span * m->lead +
-                  column % m->span;
-    uint32_t mask = m->span / 16 - 1; /* of the 16-byte pieces of a row */
-    return at ^ ((at >> 7 & mask) << 4);
+    uint32_t rows = m->piece == 32 ? 4 : 8; /* of a core matrix */
+    uint32_t at = m->start + row / rows * m->stride + row % rows * m->span +
+                  column / m->span * m->lead + column % m->span;
+    uint32_t mask = m->span / m->piece - 1; /* of the pieces of a row */
+    return at ^ (at >> 7 & mask) * m->piece;
 }
 
 /* ---- a product ---- */

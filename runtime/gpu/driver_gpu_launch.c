@@ -45,10 +45,12 @@ static int map_type(unsigned bytes)
 
 static tile_status encode(tl_dev *d, const tl_tensor_map *m, encoded_map *out)
 {
-    enum { SWIZZLE_32 = 1, SWIZZLE_64, SWIZZLE_128, PROMOTE_256 = 3 };
+    enum { SWIZZLE_32 = 1, SWIZZLE_64, SWIZZLE_128, SWIZZLE_128_ATOM_32, PROMOTE_256 = 3 };
     static const uint32_t steps[TL_MAP_RANK] = {1, 1, 1, 1, 1};
     uint32_t box[TL_MAP_RANK];
     int swizzle = m->span == 128 ? SWIZZLE_128 : m->span == 64 ? SWIZZLE_64 : SWIZZLE_32;
+    if (m->piece == 32)
+        swizzle = SWIZZLE_128_ATOM_32;
     for (int i = 0; i < TL_MAP_RANK; i++)
         box[i] = m->box[i];
     if (!d->api.map_encode)

@@ -71,6 +71,7 @@ add("strips_turns", (512, 128, 136), (256, 64, 64), source=IN_TURN, warps=8, hin
 add("panels", (256, 64, 264), (128, 64, 128), along_k=True, stages=2)
 add("bf16", (256, 64, 136), (128, 64, 64), t="bf16")
 add("tf32", (256, 64, 72), (128, 64, 32), t="f32", along_k=True, precision=", precision = tf32")
+add("tf32_across", (256, 128, 72), (128, 64, 32), t="f32", precision=", precision = tf32")
 add("i8", (256, 64, 272), (128, 64, 128), t="i8", o="i32", along_k=True, hint="specialize")
 add("e4m3", (256, 64, 272), (128, 64, 128), t="f8e4m3", along_k=True)
 add("e4m3_across", (256, 128, 144), (128, 128, 64), t="f8e4m3")

@@ -13,7 +13,15 @@
 #include "test/unit/unit.h"
 #include <string.h>
 
-enum { GROUP = 128, GROUP_BITS = 2, ROWS = 64, STEP_BYTES = 32, PIECE = 16, BASE = 5 * 1024 };
+enum {
+    GROUP = 128,
+    GROUP_BITS = 2,
+    ROWS = 64,
+    STEP_BYTES = 32,
+    PIECE = 16,
+    WIDE = 32,
+    BASE = 5 * 1024
+};
 
 static TlCtx ctx;
 static TlArena arena;
@@ -40,10 +48,10 @@ typedef struct Product {
 
 /* ---- the product ---- */
 
-static const TlType *buffer(TlDtype dtype, const int32_t *shape, int row, int span)
+static const TlType *buffer(TlDtype dtype, const int32_t *shape, int row, int span, int piece)
 {
     int bits[2] = {__builtin_ctz((unsigned)shape[0]), __builtin_ctz((unsigned)shape[1])};
-    TlLayout l = *tl_staging_image(&arena, 2, bits, tl_dtype_bytes(dtype), row, span);
+    TlLayout l = *tl_staging_image(&arena, 2, bits, tl_dtype_bytes(dtype), row, span, piece);
     for (int d = 0; d < 2; d++)
         l.reps[d] = shape[d] >> bits[d];
     return tl_type_buf(&ctx, dtype, 2, shape, tl_layout_intern(&ctx, &l), 1);
@@ -76,7 +84,9 @@ static void add_side(Product *p, int i)
     }
     bool f = c->flipped[i];
     int32_t there[2] = {shape[f ? 1 : 0], shape[f ? 0 : 1]};
-    p->value[i].type = buffer(dtype, there, c->row[i], c->span[i]);
+    bool across = (c->row[i] == (i ? 0 : 1)) == f;
+    int piece = across && tl_tensor_mma_of(p->mma) && tl_dtype_bytes(dtype) == 4 ? WIDE : PIECE;
+    p->value[i].type = buffer(dtype, there, c->row[i], c->span[i], piece);
     p->side[i] = (TlAsyncSide){.buf = &p->value[i], .flipped = f};
 }
 
@@ -121,19 +131,20 @@ static void make(Product *p, const Case *c)
 /* ---- operands in buffers ---- */
 
 typedef struct Descriptor {
-    uint32_t start, lead, stride, span;
+    uint32_t start, lead, stride, span, piece;
 } Descriptor;
 
 static Descriptor read_descriptor(uint64_t d, bool tensor)
 {
-    static const uint32_t OF_WGMMA[4] = {0, 128, 64, 32}, OF_TENSOR[8] = {[2] = 128, [4] = 64,
-                                                                           [6] = 32};
+    static const uint32_t OF_WGMMA[4] = {0, 128, 64, 32},
+                          OF_TENSOR[8] = {[1] = 128, 128, [4] = 64, [6] = 32};
     CHECK((d >> 49 & 0xfff) == 0); /* the pattern begins where addresses do */
     CHECK_INT((int64_t)(d >> 46 & 7), tensor);
     return (Descriptor){.start = (d & 0x3fff) << 4,
                         .lead = (d >> 16 & 0x3fff) << 4,
                         .stride = (d >> 32 & 0x3fff) << 4,
-                        .span = tensor ? OF_TENSOR[d >> 61] : OF_WGMMA[d >> 62]};
+                        .span = tensor ? OF_TENSOR[d >> 61] : OF_WGMMA[d >> 62],
+                        .piece = d >> 61 == 1 ? WIDE : PIECE};
 }
 
 static bool is_tensor(const Product *p)
@@ -157,12 +168,12 @@ static uint32_t address(const Descriptor *d, bool across, int elem, int32_t mn, 
 {
     uint32_t e = (uint32_t)elem, i = (uint32_t)mn, j = (uint32_t)k, at = d->start;
     if (across) {
-        uint32_t atom = d->span / e;
-        at += i / atom * d->lead + j / 8 * d->stride + j % 8 * d->span + i % atom * e;
+        uint32_t atom = d->span / e, rows = d->piece == WIDE ? 4 : 8;
+        at += i / atom * d->lead + j / rows * d->stride + j % rows * d->span + i % atom * e;
     } else {
         at += i / 8 * d->stride + i % 8 * d->span + j * e;
     }
-    return at ^ (at >> 7 & (d->span / PIECE - 1)) << 4;
+    return at ^ (at >> 7 & (d->span / d->piece - 1)) * d->piece;
 }
 
 /* As the lowering adds it up: what the warpgroup has, then the strip's and the step's. */
@@ -361,10 +372,13 @@ static void check_breaks(Product *p)
         if (!p->side[i].buf)
             continue;
         slot->stride *= 2;
-        CHECK(wrong_in_buffers(p) > 0 || (was.across && p->mma->k <= 8));
+        CHECK(wrong_in_buffers(p) > 0 || (was.across && p->mma->k <= 8 && was.piece == PIECE));
         *slot = was;
         slot->span = was.span == 32 ? 64 : was.span / 2;
-        CHECK(wrong_in_buffers(p) > 0);
+        CHECK(wrong_in_buffers(p) > 0 || was.piece == WIDE); /* which has rows of 128 only */
+        *slot = was;
+        slot->piece = WIDE + PIECE - was.piece;
+        CHECK(!is_tensor(p) || wrong_in_buffers(p) > 0);
         *slot = was;
         slot->lead += 16;
         int32_t count = i == TL_MMA_A ? rows_of(p) : p->plan->n;
@@ -555,7 +569,8 @@ static void check_tensor(void)
                           {128, 128}, {0}};
                 if (b_across && wide * elem < 128)
                     c.span[1] = wide * elem;
-                if (((a_across || b_across) && elem != 2) || c.span[1] < STEP_BYTES)
+                if (((a_across || b_across) && elem == 1) || c.span[1] < STEP_BYTES ||
+                    (b_across && elem == 4 && c.span[1] < 128))
                     continue;
                 Product p;
                 make(&p, &c);
@@ -564,7 +579,20 @@ static void check_tensor(void)
                     CHECK_INT(tl_tensor_instruction(p.plan, 0),
                               instruction_of(mma, rows_of(&p), p.plan->n, a_across, b_across));
             }
-    CHECK(plans > 600);
+    CHECK(plans > 700);
+    for (int across = 1; across < 4; across++)
+        for (int flips = 0; flips < 4; flips++) {
+            bool f[] = {flips & 1, flips >> 1};
+            expect(&(Case){"tcgen05.tf32",
+                           128,
+                           64,
+                           64,
+                           2,
+                           {!(across & 1) ^ f[0], (across >> 1) ^ f[1]},
+                           {128, 128},
+                           {f[0], f[1]}});
+        }
+    expect_none(&(Case){"tcgen05.tf32", 128, 16, 64, 2, {1, 1}, {128, 64}, {0}});
     expect_none(&(Case){"tcgen05.f16", 64, 128, 64, 2, {1, 1}, {128, 128}, {0}});
     expect_none(&(Case){"tcgen05.f16.m64", 128, 128, 64, 3, {1, 1}, {128, 128}, {0}});
     expect_none(&(Case){"tcgen05.f16.m64", 96, 128, 64, 2, {1, 1}, {128, 128}, {0}});
@@ -603,7 +631,8 @@ static void check_tensor_constants(void)
 /* B [k, n] of which each program has half of the columns. */
 static const TlType *halved(TlDtype dtype, int32_t k, int32_t n, int row, int span)
 {
-    TlType both = *buffer(dtype, (int32_t[]){k, n / 2}, row, span);
+    int piece = row == 1 && tl_dtype_bytes(dtype) == 4 ? WIDE : PIECE;
+    TlType both = *buffer(dtype, (int32_t[]){k, n / 2}, row, span, piece);
     TlLayout l = *both.layout;
     l.reps[1] *= 2;
     both.shape[1] = n;

@@ -9,7 +9,7 @@
 #include "runtime/tensor_map.h"
 #include "test/unit/unit.h"
 
-enum { PIECE = 16, MOST_BOX = 256 };
+enum { PIECE = 16, WIDE = 32, MOST_BOX = 256 };
 
 static TlCtx ctx;
 static TlArena arena;
@@ -42,9 +42,12 @@ static const TlOp *load_of(const TlModule *m)
     return op;
 }
 
+static int piece = PIECE; /* that the swizzle moves as one */
+
 static const TlType *buffer_of(const Case *c)
 {
-    TlLayout l = *tl_staging_image(&arena, 2, c->bits, tl_dtype_bytes(c->dtype), c->row, c->span);
+    TlLayout l =
+        *tl_staging_image(&arena, 2, c->bits, tl_dtype_bytes(c->dtype), c->row, c->span, piece);
     for (int d = 0; d < 2; d++)
         l.reps[d] = c->shape[d] >> c->bits[d];
     return tl_type_buf(&ctx, c->dtype, 2, c->shape, tl_layout_intern(&ctx, &l), 3);
@@ -61,7 +64,7 @@ static int64_t place_of(const Case *c, const TlBulk *b, int32_t r, int32_t col)
             continue;
         CHECK_INT(found, -1); /* one box only */
         int64_t at = x->offset + ((int64_t)(r - x->row) * b->columns + col - x->column) * elem;
-        found = at ^ (at >> 7 & (c->span / PIECE - 1)) * PIECE;
+        found = at ^ (at >> 7 & (c->span / piece - 1)) * piece;
     }
     return found;
 }
@@ -101,7 +104,8 @@ static void check_axes(const Case *c, const TlBulk *b)
     tile_image_slot s = tl_bulk_slot(b, 3);
     CHECK_INT(s.kind, TILE_SLOT_MAP);
     CHECK_INT(s.param, 3);
-    CHECK_INT(s.axis, b->row + 16 * b->other + 256 * (uint32_t)c->span);
+    CHECK_INT(s.axis,
+              b->row + 16 * b->other + 256 * (uint32_t)c->span + (piece == WIDE ? 1u << 16 : 0));
     CHECK_INT(s.box, (uint32_t)b->columns + 65536 * (uint32_t)b->rows);
 }
 
@@ -328,6 +332,7 @@ static void check_map(const View *v, const tl_tensor_map *m)
     CHECK_INT(m->rank, v->rank);
     CHECK_INT(m->bytes, elem);
     CHECK_INT(m->span, 128);
+    CHECK_INT(m->piece, PIECE);
     for (int i = v->rank; i >= 0; i--) {
         int axis = i == v->rank ? (int)v->row : i;
         if (i == (int)v->row)
@@ -352,6 +357,12 @@ static void check_views(void)
         if (CHECK_INT(fine, v->fine) && fine)
             check_map(v, &m);
     }
+    tile_image_slot wide = slot_of(&views[0]);
+    wide.axis |= TILE_MAP_WIDE;
+    tile_arg first = arg_of(&views[0]);
+    tl_tensor_map of_wide;
+    CHECK(tl_tensor_map_of(&wide, &first, &of_wide) && of_wide.piece == WIDE &&
+          of_wide.span == 128);
     tile_arg null = arg_of(&views[0]);
     tile_image_slot slot = slot_of(&views[0]);
     tl_tensor_map m;
@@ -369,6 +380,11 @@ int main(void)
     tl_arena_init(&arena, (TlAlloc){0});
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_case(&cases[i]);
+    piece = WIDE;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (cases[i].span == 128)
+            check_case(&cases[i]);
+    piece = PIECE;
     check_bases();
     check_layouts();
     check_parts();

@@ -1041,14 +1041,16 @@ static void rows_with_maps(void)
         {0, 1 | 1 << 4 | 128 << 8, FINE_BOX, false}, /* one axis twice */
         {0, 1 | 16 << 8, 8 | 8 << 16, false},        /* rows of 16 bytes */
         {0, 1 | 256 << 8, 128 | 8 << 16, false},
-        {0, 1 | 384u << 8, FINE_BOX, false}, /* 128, in the low bits */
+        {0, 1 | 640u << 8, FINE_BOX, false}, /* 128, in the low bits */
+        {0, FINE_AXIS | TILE_MAP_WIDE, FINE_BOX, true},
+        {0, 1 | 64 << 8 | TILE_MAP_WIDE, 32 | 128 << 16, false}, /* too short for wide pieces */
         {0, FINE_AXIS, 0 | 128 << 16, false},
         {0, FINE_AXIS, 65 | 128 << 16, false}, /* wider than a row, */
         {0, FINE_AXIS, 32 | 128 << 16, false}, /* and less wide */
         {0, FINE_AXIS, 64 | 0 << 16, false},
         {0, FINE_AXIS, 64 | 257 << 16, false},
-        {1, FINE_AXIS, FINE_BOX, false}, /* a pointer */
-        {2, FINE_AXIS, FINE_BOX, false}, /* 6 axes */
+        {1, FINE_AXIS, FINE_BOX, false},        /* a pointer */
+        {2, FINE_AXIS, FINE_BOX, false},        /* 6 axes */
         {3, FINE_AXIS, 256 | 128 << 16, false}, /* elements of 4 bits */
         {4, FINE_AXIS, FINE_BOX, false},        /* no parameter */
     };

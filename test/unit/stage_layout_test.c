@@ -31,8 +31,8 @@ static void test_image(void)
                         continue;
                     const TlLayout *nv =
                         nvmma_layout(&ctx.perm, rows, cols, 8 * elem, bytes);
-                    const TlLayout *image =
-                        tl_staging_image(&ctx.perm, 2, (int[]){rows, cols}, elem, 1, bytes);
+                    const TlLayout *image = tl_staging_image(&ctx.perm, 2, (int[]){rows, cols},
+                                                             elem, 1, bytes, TL_STAGING_PIECE);
                     CHECK(tl_layout_equal(nv, image));
                 }
 }

@@ -38,7 +38,8 @@ static void make(Product *p, const Case *c)
     for (int i = 0; i < 2; i++) {
         int32_t rows = i ? c->n : c->m;
         TlDtype d = p->mma->type[i], s = p->mma->type[TL_MMA_SA];
-        p->value[i].type = tl_staging_image_buf(&ctx, &arena, tile(d, rows, c->k), 1);
+        p->value[i].type =
+            tl_staging_image_buf(&ctx, &arena, tile(d, rows, c->k), 1, TL_STAGING_PIECE);
         p->value[2 + i].type =
             tl_tensor_scales_buf(&ctx, &arena, tile(s, rows, c->k / p->mma->each));
         p->side[i] = (TlAsyncSide){.buf = &p->value[i], .flipped = i};
@@ -148,7 +149,7 @@ static void check_not(void)
     CHECK(!tl_tensor_scales_buf(&ctx, &arena, tile(TL_U8, 192, 4)));
     CHECK(!tl_tensor_scales_buf(&ctx, &arena, tile(TL_U8, 128, 2)));
     CHECK(!tl_tensor_is_scales(
-        &arena, tl_staging_image_buf(&ctx, &arena, tile(TL_U8, 128, 128), 1)));
+        &arena, tl_staging_image_buf(&ctx, &arena, tile(TL_U8, 128, 128), 1, TL_STAGING_PIECE)));
     CHECK(tl_tensor_is_scales(
         &arena, tl_tensor_scales_buf(&ctx, &arena, tile(TL_F8E4M3, 384, 12))));
 }
