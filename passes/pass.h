@@ -21,6 +21,7 @@ typedef struct TlMachine {
     /* families of matrix instructions (ir/plan/mma.def), by spaces; NULL: none */
     const char *matrix;
     bool copies;          /* from global to shared memory without registers (cp.async), ldmatrix */
+    bool matrix_8;        /* ldmatrix and stmatrix of bytes, transposed */
     bool columns;         /* reads of shared memory that transpose among 16 lanes */
     bool warpgroups;      /* products of operands in shared memory, which go on beside the code:
                            * by four warps (wgmma), or by one thread, into */

@@ -536,8 +536,10 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_TENSOR_ST:
     case TL_LEAF_FAMILY_LDSM:
     case TL_LEAF_FAMILY_LDSM_T:
+    case TL_LEAF_FAMILY_LDSM_8:
     case TL_LEAF_FAMILY_STSM:
     case TL_LEAF_FAMILY_STSM_T:
+    case TL_LEAF_FAMILY_STSM_8:
     case TL_LEAF_FAMILY_COUNT: break;
     }
     TL_UNREACHABLE("leaf %s on AMD", tl_leaf_name(call->leaf));

@@ -187,6 +187,21 @@ static LLVMValueRef load_matrices(TlLeafCall *call, const char *trans)
     return gather(call, &s, x);
 }
 
+/* site, slot, offset: bytes, transposed */
+static LLVMValueRef load_bytes(TlLeafCall *call)
+{
+    unsigned n = tl_leaf_info(call->leaf)->size;
+    Shape s = {.n = 2 * n, .output = "=r"};
+    LLVMValueRef p = tl_leaf_shared_slot(call, call->args[1], call->args[2]);
+    TlLeafAsm a = tl_leaf_asm_begin(call);
+    tl_leaf_asm_results(&a, s.n, s.output);
+    unsigned at = tl_leaf_asm_operand(&a, LLVMBuildPtrToInt(call->b, p, call->i32, ""));
+    TEXT(&a, "ldmatrix.sync.aligned.m16n16.x%u.trans.shared.b8 ", n);
+    put_registers(&a, s.n, 0);
+    TEXT(&a, ", [$%u];", at);
+    return gather(call, &s, tl_leaf_asm_end(&a, output_type(call, &s), TL_LEAF_CONVERGENT));
+}
+
 static void wait_async(TlLeafCall *call)
 {
     LLVMValueRef pending = tl_leaf_i32(call, tl_leaf_constant(call, 1));
@@ -233,14 +248,14 @@ static void put_operands(TlLeafAsm *a, unsigned first, unsigned n)
     tl_leaf_asm_list(a, number, n);
 }
 
-/* site, slot, offset, words */
-static void store_matrices(TlLeafCall *call, const char *trans)
+/* site, slot, offset, words; tail: what the instruction says behind how many */
+static void store_matrices(TlLeafCall *call, const char *shape, const char *tail)
 {
     unsigned n = tl_leaf_info(call->leaf)->size;
     LLVMValueRef p = tl_leaf_shared_slot(call, call->args[1], call->args[2]);
     TlLeafAsm a = tl_leaf_asm_begin(call);
     tl_leaf_asm_operand(&a, LLVMBuildPtrToInt(call->b, p, call->i32, ""));
-    TEXT(&a, "stmatrix.sync.aligned.m8n8.x%u%s.shared.b16 [$0], ", n, trans);
+    TEXT(&a, "stmatrix.sync.aligned.%s.x%u%s [$0], ", shape, n, tail);
     put_operands(&a, 3, n);
     TEXT(&a, ";");
     tl_leaf_asm_end(&a, call->void_, TL_LEAF_CONVERGENT);
@@ -764,8 +779,10 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_CP_WAIT: wait_async(call); return NULL;
     case TL_LEAF_FAMILY_LDSM: return load_matrices(call, "");
     case TL_LEAF_FAMILY_LDSM_T: return load_matrices(call, ".trans");
-    case TL_LEAF_FAMILY_STSM: store_matrices(call, ""); return NULL;
-    case TL_LEAF_FAMILY_STSM_T: store_matrices(call, ".trans"); return NULL;
+    case TL_LEAF_FAMILY_LDSM_8: return load_bytes(call);
+    case TL_LEAF_FAMILY_STSM: store_matrices(call, "m8n8", ".shared.b16"); return NULL;
+    case TL_LEAF_FAMILY_STSM_T: store_matrices(call, "m8n8", ".trans.shared.b16"); return NULL;
+    case TL_LEAF_FAMILY_STSM_8: store_matrices(call, "m16n8", ".trans.shared.b8"); return NULL;
     case TL_LEAF_FAMILY_BARRIER_OF:
     case TL_LEAF_FAMILY_TURN_TAKE: barrier_of(call, "sync"); return NULL;
     case TL_LEAF_FAMILY_TURN_PASS: barrier_of(call, "arrive"); return NULL;

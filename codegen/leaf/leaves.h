@@ -47,4 +47,5 @@ tl_leaf tl_leaf_of_reduce(const TlTarget *t, const TlFn *fn, const TlReducePlan 
                           tl_redux *how);
 /* How a target may get what is in a buffer: TL_BUF_MAY_* of ir/plan/staged_plan.h. */
 uint32_t tl_leaf_gets(const TlTarget *t);
+uint32_t tl_leaf_puts(const TlTarget *t); /* the same of what it puts there */
 #endif

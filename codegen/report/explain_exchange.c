@@ -483,9 +483,11 @@ static const char *buffer_way(const TlExplain *e, const TlBufPlan *p, const TlOp
     static const char *const ways[] = {[TL_BUF_VECTOR] = "shared memory",
                                        [TL_BUF_MATRIX] = "ldmatrix",
                                        [TL_BUF_MATRIX_TRANS] = "ldmatrix.trans",
+                                       [TL_BUF_MATRIX_8] = "ldmatrix.trans.b8",
                                        [TL_BUF_COLUMNS] = "transposing reads"},
-                      *const storing[] = {[TL_BUF_MATRIX] = "stmatrix",
-                                          [TL_BUF_MATRIX_TRANS] = "stmatrix.trans"};
+                             *const storing[] = {[TL_BUF_MATRIX] = "stmatrix",
+                                                 [TL_BUF_MATRIX_TRANS] = "stmatrix.trans",
+                                                 [TL_BUF_MATRIX_8] = "stmatrix.trans.b8"};
     if (tl_copy_is_spread(op))
         return "asynchronously to shared memory, between the instructions of the product";
     if (tl_attr(op, TL_ATTR_ASYNC))
@@ -495,7 +497,8 @@ static const char *buffer_way(const TlExplain *e, const TlBufPlan *p, const TlOp
     if (p->kind == TL_BUF_COLUMNS)
         return tl_format(e->out, "%u %s in each warp", p->naccesses, ways[p->kind]);
     const char *way = op->opcode == TL_OP_PUT ? storing[p->kind] : ways[p->kind];
-    return tl_format(e->out, "%u %s of %d in each warp", p->naccesses, way, p->words);
+    bool tall = p->kind == TL_BUF_MATRIX_8 && op->opcode == TL_OP_GET; /* 16 rows, not 8 */
+    return tl_format(e->out, "%u %s of %d in each warp", p->naccesses, way, p->words >> tall);
 }
 
 /* The plan that the lowering follows (simt_staged.c). */
@@ -503,12 +506,10 @@ static const TlBufPlan *buffer_plan(const TlExplain *e, const TlOp *op, const Tl
                                     const TlType *buf)
 {
     enum { ANY = 16 };
-    unsigned can = e->target->can;
     if (op->opcode == TL_OP_GET)
         return tl_buf_plan(e->scratch, tile, buf, ANY, tl_leaf_gets(e->target));
     if (op->opcode == TL_OP_PUT)
-        return tl_buf_plan(e->scratch, tile, buf, ANY,
-                           TL_BUF_WRITES | (can & TL_CAN_STMATRIX ? TL_BUF_MAY_MATRIX : 0));
+        return tl_buf_plan(e->scratch, tile, buf, ANY, tl_leaf_puts(e->target));
     return tl_copy_plan(e->scratch, op);
 }
 
@@ -519,7 +520,7 @@ static void explain_buffer_use(const TlExplain *e, const TlOp *op, const TlType 
     const TlBufPlan *p = buffer_plan(e, op, tile, buf->type);
     uint32_t copies[TL_LAYOUT_MAX_IN], bytes = (uint32_t)tl_dtype_bytes(tile->dtype) * p->nregs;
     int lane = tl_layout_in_index(tile->layout, TL_IN_LANE);
-    bool matrices = p->kind == TL_BUF_MATRIX || p->kind == TL_BUF_MATRIX_TRANS;
+    bool matrices = p->kind != TL_BUF_VECTOR && p->kind != TL_BUF_COLUMNS;
     tl_layout_free_masks(tile->layout, copies);
     x->way = buffer_way(e, p, op);
     for (uint32_t i = 0; i < p->naccesses; i++)

@@ -116,17 +116,18 @@ static void put_registers(const Slot *s, const TlType *tile, LLVMValueRef *regs)
 static const TlBufPlan *plan_of_put(TlSimt *g, const TlType *tile, const TlType *buf)
 {
     enum { ANY = 16 };
-    bool matrix = g->options->target->can & TL_CAN_STMATRIX;
-    return tl_buf_plan(g->arena, tile, buf, ANY,
-                       TL_BUF_WRITES | (matrix ? TL_BUF_MAY_MATRIX : 0));
+    return tl_buf_plan(g->arena, tile, buf, ANY, tl_leaf_puts(g->options->target));
 }
 
 static tl_leaf storing_leaf(const TlBufPlan *p)
 {
-    tl_leaf first = p->kind == TL_BUF_MATRIX ? TL_LEAF_STSM_1 : TL_LEAF_STSM_T_1;
+    tl_leaf first = p->kind == TL_BUF_MATRIX     ? TL_LEAF_STSM_1
+                    : p->kind == TL_BUF_MATRIX_8 ? TL_LEAF_STSM_8_1
+                                                 : TL_LEAF_STSM_T_1;
     return (tl_leaf)((int)first + p->words / 2); /* 1, 2, 4 */
 }
-_Static_assert(TL_LEAF_STSM_4 == TL_LEAF_STSM_1 + 2 && TL_LEAF_STSM_T_4 == TL_LEAF_STSM_T_1 + 2,
+_Static_assert(TL_LEAF_STSM_4 == TL_LEAF_STSM_1 + 2 && TL_LEAF_STSM_T_4 == TL_LEAF_STSM_T_1 + 2 &&
+                   TL_LEAF_STSM_8_4 == TL_LEAF_STSM_8_1 + 2,
                "one, two, four matrices");
 
 static void put_matrices(const Slot *s, LLVMValueRef *regs)
@@ -175,6 +176,8 @@ static LLVMValueRef guarded_offset(const Slot *s, const TlType *tile, const TlBu
 static tl_leaf matrix_leaf(const TlBufPlan *p)
 {
     tl_leaf first = p->kind == TL_BUF_MATRIX ? TL_LEAF_LDSM_1 : TL_LEAF_LDSM_T_1;
+    if (p->kind == TL_BUF_MATRIX_8)
+        return p->words == 2 ? TL_LEAF_LDSM_8_1 : TL_LEAF_LDSM_8_2; /* two words a matrix */
     return (tl_leaf)((int)first + p->words / 2); /* 1, 2, 4 */
 }
 _Static_assert(TL_LEAF_LDSM_4 == TL_LEAF_LDSM_1 + 2 && TL_LEAF_LDSM_T_4 == TL_LEAF_LDSM_T_1 + 2,

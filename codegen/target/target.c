@@ -219,6 +219,7 @@ TlMachine tl_target_machine(const TlTarget *t)
                        .shared_bytes = t->shared_bytes,
                        .matrix = t->matrix,
                        .copies = (t->can & TL_CAN_COPY) != 0,
+                       .matrix_8 = (t->can & TL_CAN_MATRIX_8) != 0,
                        .columns = (t->can & TL_CAN_COLUMNS) != 0,
                        .warpgroups = (t->can & (TL_CAN_WARPGROUP | TL_CAN_TENSOR)) != 0,
                        .tensor = (t->can & TL_CAN_TENSOR) != 0,

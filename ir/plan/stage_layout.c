@@ -10,7 +10,8 @@
  *     first get, the provably least wavefronts of the two.
  *     For transposing reads also the image with pieces of 16 elements, which are their rows.
  *  3. The fewest wavefronts win, then the fewest accesses, then the image; against transposing
- *     reads only fewer wavefronts, as what a swizzle puts together is taken apart. With
+ *     reads only fewer wavefronts, as what a swizzle puts together is taken apart; against bytes
+ *     that ldmatrix transposes only half as many, as that cannot be copied either. With
  *     TL_STAGING_IMAGE the swizzle keeps the put's vectors, so that asynchronous copies stay wide;
  *     but not those of less than 4 bytes, which none of them takes.
  *
@@ -19,7 +20,8 @@
  * lanes' offsets, they are in 2^rank(A) units, in 2^rank(A in banks) different places of a row of
  * banks; the rest are conflicts. ldmatrix reads 8 rows of 16 bytes at a time; it fits where 4 bytes
  * of a thread are neighbours with those of lanes 0 and 1 (or, .trans, where 2-byte elements go down
- * the row with lanes 2 to 4), and its rows are what the other three bits give. A transposing read
+ * the row with lanes 2 to 4; or 1-byte elements, and a register is 8 further on), and its rows are
+ * what the other bits give. A transposing read
  * is one of 16 lanes with 8 bytes each: where lanes count the elements of 8 bytes up, and register
  * bits the rows. */
 #include "ir/plan/stage_layout.h"
@@ -325,6 +327,22 @@ static bool transposing_rows(const Images *x, int elem_bytes, uint64_t *rows)
     return is_row(rows[0] | rows[1] | rows[2], elem_bytes);
 }
 
+/* Of 16 rows the first eight. */
+static bool transposing_bytes(const Images *x, int elem_bytes, uint64_t *rows)
+{
+    enum { HALF = 8 }; /* bytes of a row, from one register to the other */
+    int n = 0, halves = 0;
+    if (elem_bytes != 1 || x->nlanes != LDMATRIX_LANES || !counts_up(x->lane + 2, 3, 0))
+        return false;
+    for (int i = 0; i < x->nregs; i++)
+        if (x->reg[i] == HALF)
+            halves++;
+        else if (n < 2)
+            rows[n++] = x->reg[i];
+    rows[2] = x->lane[0];
+    return halves == 1 && n == 2 && is_row(rows[0] | rows[1] | rows[2] | x->lane[1], elem_bytes);
+}
+
 /* By transposing reads: 16 lanes take 8 bytes each, of rows of 16 elements. False: they do not
  * fit. */
 static bool columns_cost(const Images *x, int elem_bytes, int64_t registers, TlStagingCost *out)
@@ -361,6 +379,8 @@ static TlStagingCost cost_of(const Images *x, int elem_bytes, int64_t registers,
     uint64_t rows[3];
     if (!writes && flags & TL_STAGING_LDMATRIX &&
         (ldmatrix_rows(x, elem_bytes, rows) || transposing_rows(x, elem_bytes, rows)))
+        return matrix_cost(rows, elem_bytes, registers);
+    if (!writes && flags & TL_STAGING_LDMATRIX_8 && transposing_bytes(x, elem_bytes, rows))
         return matrix_cost(rows, elem_bytes, registers);
     TlStagingCost plain = plain_cost(x, elem_bytes, registers, writes), columns;
     bool better = !writes && flags & TL_STAGING_COLUMNS &&
@@ -427,6 +447,20 @@ static TlLayout *swizzle_in(TlArena *arena, const Frame *f, const TlStagingUse *
     return tl_swizzle_layout(arena, f->elem_bytes, f->rank, f->shape, put, get, vec);
 }
 
+/* Does ldmatrix give all gets bytes, transposed? */
+static bool gives_words(TlArena *arena, const Frame *f, const TlStagingUse *use,
+                        const TlLayout *image)
+{
+    uint64_t rows[3];
+    bool all = use->ngets > 0;
+    for (int i = 0; i < use->ngets && all; i++) {
+        Images x;
+        make_images(arena, f, use->gets[i], image, &x);
+        all = transposing_bytes(&x, f->elem_bytes, rows);
+    }
+    return all;
+}
+
 static const TlLayout *finish_layout(TlCtx *ctx, const Frame *f, const TlLayout *chunk)
 {
     TlLayout l = *chunk;
@@ -452,7 +486,11 @@ const TlLayout *tl_staging_layout(TlCtx *ctx, TlArena *arena, const TlStagingUse
     }
     TlLayout *swizzle = swizzle_in(arena, &dense, use);
     TlStagingCost other = tl_staging_total(arena, use, swizzle);
-    if (best == image ? is_better(other, cost) : other.wavefronts < cost.wavefronts)
+    bool words = use->flags & TL_STAGING_LDMATRIX_8 && gives_words(arena, &f, use, image);
+    bool better = words           ? other.wavefronts < cost.wavefronts / 2
+                  : best == image ? is_better(other, cost)
+                                  : other.wavefronts < cost.wavefronts;
+    if (better)
         return finish_layout(ctx, &dense, swizzle);
     return finish_layout(ctx, &f, best);
 }

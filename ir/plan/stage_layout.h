@@ -13,8 +13,9 @@ typedef struct TlStagingCost {
 } TlStagingCost;
 
 enum {
-    TL_STAGING_LDMATRIX = 1, /* gets may be by ldmatrix, with and without .trans */
-    TL_STAGING_COLUMNS = 4,  /* gets may be by transposing reads of 16 lanes (staged_plan.h) */
+    TL_STAGING_LDMATRIX = 1,   /* gets may be by ldmatrix, with and without .trans */
+    TL_STAGING_LDMATRIX_8 = 8, /* ... of bytes, with .trans */
+    TL_STAGING_COLUMNS = 4,    /* gets may be by transposing reads of 16 lanes (staged_plan.h) */
     TL_STAGING_IMAGE =
         2, /* rather the image that TMA and wgmma use, and vectors of puts as they are */
 };

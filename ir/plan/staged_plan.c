@@ -12,6 +12,9 @@
  *            register                 lane 0, 1     lane 2, 3, 4   others
  *   plain    up to a word: 1, 2       4, 8          whole rows     whole rows
  *   .trans   one bit: a whole row     whole rows    2, 4, 8        whole rows
+ *   bytes    two bits: whole rows;    whole rows    1, 2, 4        whole rows
+ *            one bit: 8
+ *            (put: the word has that bit and one of rows)
  *   columns  log2 n bits: 8 bytes    elements      8 bytes        8 bytes
  *            (lanes 0 .. log2 n - 1 give 1, 2, ... elements, n being those of 8 bytes)
  * Each matrix after the first takes one more register bit that gives whole rows. What gives rows
@@ -302,12 +305,19 @@ static bool is_exact(const Planner *pl)
     return true;
 }
 
-/* Register bits or XORs of some: those that make a word first, then those that give whole rows. */
+/* Register bits or XORs of some: those that give bits within a row, from bit `low` of the offset
+ * on, then those that give whole rows. */
 typedef struct Generators {
     uint32_t combo[MAX_BASIS];
     Offset place[MAX_BASIS];
-    int nword, n;
+    int low, nword, n;
 } Generators;
+
+/* The first generators' bits in an offset. */
+static uint32_t within(const Generators *g, const Offset *p)
+{
+    return p->inner >> g->low & ((1u << g->nword) - 1);
+}
 
 static Offset offset_of_combo(const Planner *pl, uint32_t combo)
 {
@@ -323,14 +333,13 @@ static Offset offset_of_combo(const Planner *pl, uint32_t combo)
 static bool find_rows(const Planner *pl, Generators *g)
 {
     TlSpan taken = {0};
-    uint32_t low = (1u << g->nword) - 1;
     for (int i = 0; i < g->nword; i++)
         tl_span_add(&taken, g->combo[i], 0);
     for (int b = 0; b < pl->nreal; b++) {
         uint32_t combo = 1u << b;
         if (!tl_span_add(&taken, combo, 0))
             continue;
-        combo ^= combined(g->combo, pl->reg[b].inner & low);
+        combo ^= combined(g->combo, within(g, &pl->reg[b]));
         Offset p = offset_of_combo(pl, combo);
         if (!gives_rows(pl, &p))
             return false;
@@ -340,7 +349,8 @@ static bool find_rows(const Planner *pl, Generators *g)
         g->place[g->n++] = p;
     }
     for (uint32_t r = 0; r < pl->nregs; r += 1u << pl->nreal) {
-        Offset p = offset_of_reg(pl, r ^ combined(g->combo, offset_of_reg(pl, r).inner & low));
+        Offset at = offset_of_reg(pl, r),
+               p = offset_of_reg(pl, r ^ combined(g->combo, within(g, &at)));
         if (!gives_rows(pl, &p))
             return false;
     }
@@ -380,6 +390,21 @@ static bool find_trans(const Planner *pl, Generators *g)
     return pl->elem == 2 && threads_give_rows(pl, 0, 2) && find_rows(pl, g) && g->n > 0;
 }
 
+/* Bytes: one register bit is the other half of a row. */
+static bool find_bytes(const Planner *pl, Generators *g)
+{
+    enum { HALF = 3, ROWS = 2 }; /* log2 of 8 bytes; register bits that give rows in a matrix */
+    TlSpan regs;
+    for (int b = 0; b < 3; b++)
+        if (!gives(pl, &pl->lane[2 + b], 1u << b))
+            return false;
+    span_of_registers(pl, &regs);
+    *g = (Generators){.low = HALF, .nword = 1, .n = 1};
+    int rows = pl->flags & TL_BUF_WRITES ? 1 : ROWS;
+    return pl->elem == 1 && pl->flags & TL_BUF_MAY_MATRIX_8 && threads_give_rows(pl, 0, 2) &&
+           find_bit(pl, &regs, HALF, &g->combo[0]) && find_rows(pl, g) && g->n > rows;
+}
+
 /* Lane 8i + j gives row j of matrix i: the lanes and registers that this row belongs to. */
 static void give_rows(Planner *pl, const Offset *rows, int nrows)
 {
@@ -387,21 +412,50 @@ static void give_rows(Planner *pl, const Offset *rows, int nrows)
         pl->p->inner.lane[b] = b < nrows ? rows[b].inner * pl->elem : 0;
 }
 
-/* Takes generators [0, used): the registers that each makes with the others are one access. */
-static void add_matrices(Planner *pl, const Generators *g, int used)
+/* Takes generators [0, used), in the order of `combos`: the registers that each makes with the
+ * others are one access. */
+static void add_matrices(Planner *pl, const Generators *g, const uint32_t *combos, int used)
 {
     bool *done = TL_NEW_ARRAY(pl->arena, bool, pl->nregs);
-    uint32_t low = (1u << g->nword) - 1;
     pl->p->nregs = 1u << used;
     pl->p->accesses = TL_NEW_ARRAY(pl->arena, TlBufAccess, pl->nregs);
     for (uint32_t r = 0; r < pl->nregs; r++) {
-        if (done[r] || (offset_of_reg(pl, r).inner & low))
+        Offset at = offset_of_reg(pl, r);
+        if (done[r] || within(g, &at))
             continue;
         TlBufAccess *a = new_access(pl, r);
-        fill_regs(a, pl->p->nregs, r, g->combo);
+        fill_regs(a, pl->p->nregs, r, combos);
         for (uint32_t i = 0; i < pl->p->nregs; i++)
             done[a->regs[i]] = true;
     }
+}
+
+/* get: rows 1 and 2 of a matrix by registers, 4 and 8 by lanes, then a second matrix. put: row 1 by
+ * a register, then up to four matrices. */
+static bool plan_bytes(Planner *pl)
+{
+    enum { MOST = 4 }; /* bits of an access's registers */
+    Generators g;
+    Offset rows[MATRIX_LANES];
+    uint32_t combos[MAX_BASIS];
+    bool puts = pl->flags & TL_BUF_WRITES;
+    if (!find_bytes(pl, &g))
+        return false;
+    int in_word = puts ? 1 : 2, used = g.n < MOST ? g.n : MOST, n = 0;
+    memcpy(combos, g.combo, sizeof combos);
+    memmove(combos, combos + 1, (size_t)in_word * sizeof *combos); /* the half comes behind rows */
+    combos[in_word] = g.combo[0];
+    for (int b = 0; b < in_word; b++)
+        rows[n++] = g.place[1 + b];
+    for (int b = 0; b < 2; b++)
+        rows[n++] = pl->lane[b];
+    for (int b = 1 + in_word; b < used; b++)
+        rows[n++] = g.place[b];
+    pl->p->kind = TL_BUF_MATRIX_8;
+    pl->p->words = (1 << used) / WORD_BYTES;
+    give_rows(pl, rows, n);
+    add_matrices(pl, &g, combos, used);
+    return true;
 }
 
 static bool plan_matrices(Planner *pl)
@@ -411,7 +465,7 @@ static bool plan_matrices(Planner *pl)
     if (!plain) {
         g = (Generators){.nword = 0};
         if (!find_trans(pl, &g))
-            return false;
+            return plan_bytes(pl);
     }
     Offset rows[MATRIX_LANES];
     int n = 0, first = plain ? g.nword : 1, most = first + 2, used = g.n < most ? g.n : most;
@@ -426,7 +480,7 @@ static bool plan_matrices(Planner *pl)
     pl->p->kind = plain ? TL_BUF_MATRIX : TL_BUF_MATRIX_TRANS;
     pl->p->words = 1 << (used - first);
     give_rows(pl, rows, n);
-    add_matrices(pl, &g, used);
+    add_matrices(pl, &g, g.combo, used);
     return true;
 }
 
@@ -451,7 +505,7 @@ static bool plan_columns(Planner *pl)
         pl->p->inner.lane[b] = rows[b].inner * pl->elem;
     pl->p->kind = TL_BUF_COLUMNS;
     pl->p->words = COLUMN_BYTES / WORD_BYTES;
-    add_matrices(pl, &g, bits);
+    add_matrices(pl, &g, g.combo, bits);
     return true;
 }
 
@@ -545,6 +599,16 @@ static uint64_t offset_in(const TlBufPlan *p, const TlBufAccess *a, uint32_t lan
     return at;
 }
 
+/* The same of byte i of an access to bytes that are transposed. */
+static uint64_t offset_of_byte(const TlBufPlan *p, const TlBufAccess *a, uint32_t i, bool puts,
+                               uint32_t lane, uint32_t warp)
+{
+    uint32_t word = i / WORD_BYTES, e = i % WORD_BYTES, column = lane >> 2, place = lane & 3;
+    if (puts)
+        return offset_in(p, a, 8 * word + 2 * place + e % 2, warp) + column + 8 * (e / 2);
+    return offset_in(p, a, 16 * (word / 2) + 4 * place + e, warp) + column + 8 * (word % 2);
+}
+
 /* The offset that regs[i] of the access is read from, or written to, in this thread. */
 static uint64_t offset_of_element(const TlBufPlan *p, const TlBufAccess *a, uint32_t i,
                                  uint32_t elem, uint32_t lane, uint32_t warp)
@@ -585,7 +649,9 @@ static const char *prove_thread(TlArena *arena, const TlBufPlan *p, const TlType
             outside[past] = true;
             if (past && !a->guarded)
                 return tl_format(arena, "register %d is past the end, without a guard", a->regs[i]);
-            uint64_t at = offset_of_element(p, a, i, elem, thread[1], thread[2]);
+            uint64_t at = p->kind == TL_BUF_MATRIX_8
+                              ? offset_of_byte(p, a, i, flags & TL_BUF_WRITES, thread[1], thread[2])
+                              : offset_of_element(p, a, i, elem, thread[1], thread[2]);
             if (!past && at != tl_buf_offset(buf, c))
                 return tl_format(arena, "register %d of thread %u, %u: %llu, not %llu", a->regs[i],
                                  thread[1], thread[2], (unsigned long long)at,

@@ -19,6 +19,12 @@
  *         lane l has word l & 3 of row l >> 2.
  * MATRIX_TRANS  the same with .trans: elements 2 (l & 3), 2 (l & 3) + 1 of column l >> 2.
  *
+ * MATRIX_8  bytes, transposed. get: one ldmatrix.m16n16.trans; matrices have 16 rows, those of
+ *         lanes 16i .. 16i + 15. Words 2i and 2i + 1 of lane l are of columns l >> 2 and (l >> 2) +
+ *         8: the bytes of rows 4 (l & 3) .. 4 (l & 3) + 3. put: one stmatrix.m16n8.trans; of word i
+ *         bytes 0 and 1 are of rows 8i + 2 (l & 3) and 8i + 2 (l & 3) + 1, column l >> 2, bytes 2
+ *         and 3 of column (l >> 2) + 8.
+ *
  * COLUMNS  one transposing read of warps of 64: the thread gives its offset as the address of 8
  *         bytes. Of lanes 16i .. 16i + 15 they are rows of 16 elements each, as many as 8 bytes
  *         have elements, one behind the other; lane l has column l & 15, in regs[0], regs[1], ...
@@ -32,7 +38,11 @@
 #include "ir/plan/staged.h"
 
 typedef enum TlBufKind {
-    TL_BUF_VECTOR, TL_BUF_MATRIX, TL_BUF_MATRIX_TRANS, TL_BUF_COLUMNS
+    TL_BUF_VECTOR,
+    TL_BUF_MATRIX,
+    TL_BUF_MATRIX_TRANS,
+    TL_BUF_MATRIX_8,
+    TL_BUF_COLUMNS
 } TlBufKind;
 
 typedef struct TlBufAccess {
@@ -59,10 +69,11 @@ typedef struct TlBufPlan {
 } TlBufPlan;
 
 enum {
-    TL_BUF_MAY_MATRIX = 1, /* ldmatrix, or stmatrix, of warps of 32; get or put only */
-    TL_BUF_IN_ORDER = 2,   /* regs[i] = regs[0] + i */
-    TL_BUF_WRITES = 4,     /* put and copy: what is guarded */
-    TL_BUF_MAY_COLUMNS = 8 /* transposing reads; get only */
+    TL_BUF_MAY_MATRIX = 1,   /* ldmatrix, or stmatrix, of warps of 32; get or put only */
+    TL_BUF_IN_ORDER = 2,     /* regs[i] = regs[0] + i */
+    TL_BUF_WRITES = 4,       /* put and copy: what is guarded */
+    TL_BUF_MAY_COLUMNS = 8,  /* transposing reads; get only */
+    TL_BUF_MAY_MATRIX_8 = 16 /* with MAY_MATRIX: those of bytes, too */
 };
 /* tile: a tile or token. max_regs: of a vector, a power of two; at most 16 bytes anyway. */
 TlBufPlan *tl_buf_plan(TlArena *arena, const TlType *tile, const TlType *buf, int max_regs,

@@ -24,6 +24,8 @@
  *     that warpgroups can do (warpgroup_fault.h, wgmma) is marked so, and its operands stay as they
  *     are: async-dots decides where it takes them from. One that has too few rows for that, and
  *     columns enough, is turned (turn_dot.h): it becomes the transposed operands' product.
+ *     Where ldmatrix transposes bytes, it gives 16 columns of B: if one of a function's products
+ *     has such bytes, warps along N have columns side by side, not every other eight.
  *     Where products go into tensor memory (tensor.def), that takes the place of warpgroups; of
  *     chained ones all go there, or none.
  *
@@ -42,13 +44,14 @@
 typedef struct Accelerate {
     TlFn *fn;
     TlPassCtx *px;
-    const TlAxisInfo *axis; /* of the function as it came; NULL without warpgroups */
+    const TlAxisInfo *axis; /* of the function as it came; NULL: nobody asks */
     int warp_bits;
     TL_VEC(TlOp *) work; /* dots */
     const TlBlock *block;
     bool chained; /* the dots of that block, which was the last one's */
     bool together; /* and all of them can be into tensor memory, at less cost */
     bool turned;  /* any dot */
+    bool bytes;   /* some dot's B lies in bytes along N, which the machine transposes */
     int64_t columns; /* of tensor memory that sums have by now */
 } Accelerate;
 
@@ -305,6 +308,8 @@ static TlDotWay choose_way(const Accelerate *a, const TlOp *dot, const TlMma *mm
     TL_ASSERT(dot->out[0]->type->layout, "a product that is not laid out");
     TlDotShape shape = shape_of(a, dot, mma, false);
     TlDotWay alone = tl_warp_way(&shape), together;
+    int n = alone.warps.n;
+    alone.warps.apart = a->bytes && n > 0 && shape.rank == 2 && shape.n % (2 * mma->n << n) == 0;
     bool can = a->px->machine->warpgroups && !a->px->machine->tensor && !mma->each &&
                !tl_warpgroup_fault(a->axis, dot, &shape) &&
                tl_warpgroup_way(&shape, &together);
@@ -418,9 +423,11 @@ TlPassResult tl_pass_accelerate_dot(TlFn *fn, TlPassCtx *px)
     TL_ASSERT(1 << a.warp_bits == fn->body->warps, "'%s' has %d warps, no power of two", fn->name,
               (int)fn->body->warps);
     bool changed = false;
-    if (px->machine->warpgroups)
+    if (px->machine->warpgroups || px->machine->matrix_8)
         a.axis = tl_pass_axis_info(fn, px);
     find_dots(&a);
+    for (uint32_t i = 0; i < a.work.len && px->machine->matrix_8; i++)
+        a.bytes |= tl_lies_in_bytes_along_n(a.axis, a.work.data[i]);
     for (uint32_t i = 0; i < a.work.len; i++)
         changed |= accelerate(&a, a.work.data[i]);
     if (a.turned)

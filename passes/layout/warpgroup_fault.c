@@ -77,6 +77,15 @@ static bool goes_along_k(const TlAxisInfo *axis, const TlOp *dot, uint32_t i)
            op->out[0]->type->rank == 2 && tl_holds_along(op->out[0]->type->layout, k_axis, EACH);
 }
 
+bool tl_lies_in_bytes_along_n(const TlAxisInfo *axis, const TlOp *dot)
+{
+    enum { BYTE = 8 };
+    bool flipped = false, plain;
+    const TlOp *op = access_of(tl_in(dot, TL_MMA_B), &plain, &flipped);
+    return op && op->out[0]->type->rank == 2 && tl_dtype_bits(op->out[0]->type->dtype) == BYTE &&
+           tl_access_info(axis, op).dim == 1 - (int)flipped;
+}
+
 enum { MOST_WORDS = 192, LANES = 32 };
 
 /* The sums of a thread, when it has them, are more than it should have. */

@@ -14,6 +14,8 @@
  *     atomics that release. Iterations of a loop may store to one place, so the next one waits
  *     until memory has what this one stored; but not the parts of a persistent kernel, which are to
  *     each other as programs are. An iteration without loops is too short for that.
+ *     A transposition between the conversion and the store goes in front of the conversion, where
+ *     it costs as little.
  *  2. What is it worth? Threads need an instruction for each vector, which takes as long as it
  *     touches lines, and often exchange the tile before, since neighbours in memory are to be
  *     neighbours in a warp. To put it into the buffer takes its wavefronts; two barriers come with
@@ -34,6 +36,7 @@
 #include "passes/analysis/facts.h"
 #include "passes/analysis/footprint.h"
 #include "passes/layout/layout_cost.h"
+#include "passes/layout/relayout.h"
 #include "passes/pipeline/allocate_shared.h"
 #include "passes/pipeline/pipeline_impl.h"
 #include <string.h>
@@ -185,7 +188,8 @@ static int64_t cost_by_boxes(const Stores *s, const Sending *x)
 {
     enum { ANY = 16 };
     const TlBufPlan *plan = tl_buf_plan(s->px->scratch, x->tile->type, x->buf, ANY,
-                                        TL_BUF_WRITES | TL_BUF_MAY_MATRIX);
+                                        TL_BUF_WRITES | TL_BUF_MAY_MATRIX |
+                                            (s->px->machine->matrix_8 ? TL_BUF_MAY_MATRIX_8 : 0));
     TlStagingCost c =
         tl_staging_cost(s->px->scratch, tl_dtype_bytes(x->buf->dtype), x->tile->type->layout,
                         x->buf->layout, true, 0);
@@ -300,6 +304,32 @@ static void send(Stores *s, const Sending *x)
         tl_op_erase(x->convert);
 }
 
+/* The only user's operand, made by such an op; NULL. */
+static TlOp *only_for_it(const TlValue *v, TlOpcode opcode)
+{
+    return v->def && v->def->opcode == opcode && v->uses && !v->uses->next ? v->def : NULL;
+}
+
+/* store trans(convert(x)) => store convert(trans(x)) */
+static bool transpose_first(const Stores *s, TlOp *store)
+{
+    TlOp *trans = only_for_it(tl_op_place(store).value, TL_OP_TRANS),
+         *convert = trans ? only_for_it(tl_in(trans, 0), TL_OP_CONVERT) : NULL;
+    if (!convert)
+        return false;
+    TlValue *x = tl_in(convert, 0), *out = trans->out[0];
+    const TlLayout *l = tl_layout_for_result(s->px->ctx, trans, 0, x->type->layout);
+    if (!l)
+        return false;
+    const TlType *type = tl_type_with_layout(s->px->ctx, out->type, l);
+    TlBuilder b = tl_builder_before(trans);
+    TlValue *turned = tl_op_like(&b, trans, 1, &x, 1, &type)->out[0];
+    tl_replace_uses(out, tl_relayout(&b, turned, out->type->layout));
+    tl_op_erase(trans);
+    tl_op_erase(convert);
+    return true;
+}
+
 static Sending sending_of(const Stores *s, TlOp *store)
 {
     TlValue *v = tl_op_place(store).value;
@@ -333,6 +363,8 @@ TlPassResult tl_pass_bulk_stores(TlFn *fn, TlPassCtx *px)
     find_stores(&s);
     if (s.all.len == 0)
         return TL_SAME;
+    for (uint32_t i = 0; i < s.all.len; i++)
+        changed |= transpose_first(&s, s.all.data[i]);
     s.axis = tl_pass_axis_info(fn, px);
     tl_layout_cost_init(&s.cost, fn, px);
     for (uint32_t i = 0; i < s.all.len; i++) {

@@ -258,13 +258,15 @@ static Staged staged_as(Stager *s, uint32_t first, const TlLayout *put, uint32_t
         if (s->ways.data[i].load == w->load)
             tl_vec_push(s->px->scratch, &gets, s->ways.data[i].get);
     TlStagingUse use = {.type = t,
-                      .put = put,
-                      .gets = gets.data,
-                      .ngets = (int)gets.len,
-                      .row = row_axis(s, w->load),
-                      .flags = machine->copies    ? TL_STAGING_IMAGE | TL_STAGING_LDMATRIX
-                               : machine->columns ? TL_STAGING_COLUMNS
-                                                  : 0};
+                        .put = put,
+                        .gets = gets.data,
+                        .ngets = (int)gets.len,
+                        .row = row_axis(s, w->load),
+                        .flags = machine->matrix_8 ? TL_STAGING_IMAGE | TL_STAGING_LDMATRIX |
+                                                         TL_STAGING_LDMATRIX_8
+                                 : machine->copies  ? TL_STAGING_IMAGE | TL_STAGING_LDMATRIX
+                                 : machine->columns ? TL_STAGING_COLUMNS
+                                                    : 0};
     const TlLayout *l = tl_staging_layout(s->ctx, s->px->scratch, &use);
     *out_wavefronts = tl_staging_total(s->px->scratch, &use, l).wavefronts;
     return (Staged){.load = w->load,

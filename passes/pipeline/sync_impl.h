@@ -62,6 +62,7 @@ enum { TL_SYNC_NONE = UINT32_MAX };
 typedef struct TlSync {
     TlFn *fn;
     TlArena *arena;
+    const TlMachine *machine;
     TL_VEC(TlSyncEvent) events;
     uint32_t depth; /* of the deepest loop */
 } TlSync;

@@ -48,7 +48,7 @@ static bool insert(const TlSync *s)
 
 TlPassResult tl_pass_synchronize(TlFn *fn, TlPassCtx *px)
 {
-    TlSync s = {.fn = fn, .arena = px->scratch};
+    TlSync s = {.fn = fn, .arena = px->scratch, .machine = px->machine};
     if (!tl_fn_is_laid_out(fn))
         return TL_SAME;
     tl_sync_list(&s);

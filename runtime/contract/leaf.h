@@ -19,14 +19,14 @@ typedef enum tl_leaf_family {
 
 /* What not every GPU can, and leaves need (leaf.def). */
 typedef enum tl_gpu_can {
-    TL_CAN_COPY = 1,     /* asynchronous copies from global to shared memory */
-    TL_CAN_LDMATRIX = 2, /* loads of a warp from shared memory */
-    TL_CAN_OVERLAP = 4,  /* a kernel that starts early waits for the one before it (no leaf) */
-    TL_CAN_F8 = 8,       /* two f8 from and to f16, f32 by an instruction */
-    TL_CAN_MMA_F8 = 16,  /* mma.sync of f8 by one instruction; else by two of f16 (no leaf) */
-    TL_CAN_NAN = 32,     /* min and max that give NaN where there is one */
-    TL_CAN_BUFFER = 64,  /* accesses of a base and 32 bits, whose bounds the hardware tests */
-    TL_CAN_BF16 = 128,   /* f32 to bf16 by an instruction */
+    TL_CAN_COPY = 1,        /* asynchronous copies from global to shared memory */
+    TL_CAN_LDMATRIX = 2,    /* loads of a warp from shared memory */
+    TL_CAN_OVERLAP = 4,     /* a kernel that starts early waits for the one before it (no leaf) */
+    TL_CAN_F8 = 8,          /* two f8 from and to f16, f32 by an instruction */
+    TL_CAN_MMA_F8 = 16,     /* mma.sync of f8 by one instruction; else by two of f16 (no leaf) */
+    TL_CAN_NAN = 32,        /* min and max that give NaN where there is one */
+    TL_CAN_BUFFER = 64,     /* accesses of a base and 32 bits, whose bounds the hardware tests */
+    TL_CAN_BF16 = 128,      /* f32 to bf16 by an instruction */
     TL_CAN_WARPGROUP = 256, /* products by four warps that read shared memory themselves (wgmma) */
     TL_CAN_BULK = 512,      /* copies of whole boxes by one thread, counted by barriers (TMA) */
     TL_CAN_SAT = 1024,      /* fma of f32 that keeps its result between 0 and 1 */
@@ -44,7 +44,8 @@ typedef enum tl_gpu_can {
     TL_CAN_MULTICAST = 1 << 22,     /* bulk copies to all programs of a cluster */
     TL_CAN_COLUMNS = 1 << 23,       /* loads of 16 lanes from shared memory that transpose */
     TL_CAN_SHIFT = 1 << 24,         /* shuffles that say whether the other lane is there */
-    TL_CAN_REDUX = 1 << 25          /* integers of all lanes of a warp combined by an instruction */
+    TL_CAN_REDUX = 1 << 25,         /* integers of all lanes of a warp combined by an instruction */
+    TL_CAN_MATRIX_8 = 1 << 26       /* as LDMATRIX, STMATRIX, matrices of bytes, transposed */
 } tl_gpu_can;
 
 /* How REDUX combines words, and REDUX_F32 their floats: there a NaN does not count. */
@@ -124,7 +125,8 @@ enum { TL_LEAF_MOST_WORDS = 128 };
 static inline int tl_leaf_is_ldsm(tl_leaf leaf)
 {
     tl_leaf_family family = tl_leaf_info(leaf)->family;
-    return family == TL_LEAF_FAMILY_LDSM || family == TL_LEAF_FAMILY_LDSM_T;
+    return family == TL_LEAF_FAMILY_LDSM || family == TL_LEAF_FAMILY_LDSM_T ||
+           family == TL_LEAF_FAMILY_LDSM_8;
 }
 
 /* The same, and loads that transpose among lanes. */
@@ -136,7 +138,8 @@ static inline int tl_leaf_is_shared_load_of_warp(tl_leaf leaf)
 static inline int tl_leaf_is_stsm(tl_leaf leaf)
 {
     tl_leaf_family family = tl_leaf_info(leaf)->family;
-    return family == TL_LEAF_FAMILY_STSM || family == TL_LEAF_FAMILY_STSM_T;
+    return family == TL_LEAF_FAMILY_STSM || family == TL_LEAF_FAMILY_STSM_T ||
+           family == TL_LEAF_FAMILY_STSM_8;
 }
 
 /* ATOM_8 to ATOM_64: integers by two's complement or unsigned, floats by their bits. order and

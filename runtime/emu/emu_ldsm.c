@@ -1,85 +1,74 @@
 /* emu_ldsm.c: loads of matrices by a warp (ldmatrix), and stores (stmatrix): the last lane to come
  * does it for all.
  *
- * Lanes 8i .. 8i + 7 bring the offsets of the rows of matrix i, 16 bytes each; all lanes get a word
- * of each matrix, or bring one. */
+ * Lanes bring the offsets of rows of 16 bytes, lane i that of row i: of 8 rows to a matrix, or of
+ * 16, where bytes are transposed. Each lane gets, or brings, a word for 8 rows. */
 #include "runtime/emu/emu.h"
 
 typedef uint32_t v2 __attribute__((vector_size(8)));
 typedef uint32_t v4 __attribute__((vector_size(16)));
 
-enum { ROWS = 8, ROW_BYTES = 16, LANES = 32, MOST_MATRICES = 4 };
+enum { ROWS = 8, ROW_BYTES = 16, LANES = 32, MOST_WORDS = 4 };
 
 typedef struct part { /* of one lane */
     tl_leaf leaf;
-    uint32_t site, row, words[MOST_MATRICES];
+    uint32_t site, row, words[MOST_WORDS];
 } part;
 
-typedef struct matrix {
-    char rows[ROWS][ROW_BYTES];
-} matrix;
+/* Where the bytes of a word lie: the first, and how far on those are whose number has bit 0, bit
+ * 1. */
+typedef struct spread {
+    uint32_t row, column, rows[2], columns[2];
+} spread;
 
-static uint32_t word_of(const matrix *m, uint32_t lane, bool trans)
+static spread spread_of(tl_leaf_family family, uint32_t k, uint32_t lane)
 {
-    uint32_t word, group = lane >> 2, column = lane & 3;
-    uint16_t low, high;
-    memcpy(&word, m->rows[group] + 4 * column, sizeof word);
-    if (!trans)
-        return word;
-    memcpy(&low, m->rows[2 * column] + 2 * group, sizeof low);
-    memcpy(&high, m->rows[2 * column + 1] + 2 * group, sizeof high);
-    return (uint32_t)high << 16 | low;
+    uint32_t group = lane >> 2, place = lane & 3, first = ROWS * k;
+    if (family == TL_LEAF_FAMILY_LDSM_T || family == TL_LEAF_FAMILY_STSM_T)
+        return (spread){first + 2 * place, 2 * group, {0, 1}, {1, 0}};
+    if (family == TL_LEAF_FAMILY_LDSM_8)
+        return (spread){2 * ROWS * (k / 2) + 4 * place, group + 8 * (k % 2), {1, 2}, {0, 0}};
+    if (family == TL_LEAF_FAMILY_STSM_8)
+        return (spread){first + 2 * place, group, {1, 0}, {0, 8}};
+    return (spread){first + group, 4 * place, {0, 0}, {1, 2}};
 }
 
-static void put_word(matrix *m, uint32_t lane, bool trans, uint32_t word)
+static char *byte_at(char (*rows)[ROW_BYTES], const spread *s, uint32_t i)
 {
-    uint32_t group = lane >> 2, column = lane & 3;
-    uint16_t low = (uint16_t)word, high = (uint16_t)(word >> 16);
-    if (!trans) {
-        memcpy(m->rows[group] + 4 * column, &word, sizeof word);
-        return;
-    }
-    memcpy(m->rows[2 * column] + 2 * group, &low, sizeof low);
-    memcpy(m->rows[2 * column + 1] + 2 * group, &high, sizeof high);
-}
-
-static void put_matrix(tl_emu_block *b, void *const *mine, uint32_t k, const uint32_t *offsets,
-                       const bool *allowed)
-{
-    const part *first = mine[0];
-    bool trans = tl_leaf_info(first->leaf)->family == TL_LEAF_FAMILY_STSM_T;
-    matrix m;
-    for (uint32_t i = 0; i < LANES; i++)
-        put_word(&m, i, trans, ((const part *)mine[i])->words[k]);
-    for (uint32_t i = ROWS * k; i < ROWS * (k + 1); i++)
-        if (allowed[i])
-            memcpy(b->shared + offsets[i], m.rows[i % ROWS], ROW_BYTES);
+    uint32_t odd = i & 1, high = i >> 1;
+    return &rows[s->row + odd * s->rows[0] + high * s->rows[1]]
+                [s->column + odd * s->columns[0] + high * s->columns[1]];
 }
 
 static void act(tl_emu_block *b, void *const *mine)
 {
     const part *first = mine[0];
     const tl_leaf_row *row = tl_leaf_info(first->leaf);
-    bool trans = row->family == TL_LEAF_FAMILY_LDSM_T, allowed[LANES];
-    uint32_t n = row->size;
-    TL_EMU_INVARIANT(b, first->site, n > 0 && n <= MOST_MATRICES && b->lanes == LANES,
-                     "%u matrices for %u lanes", n, b->lanes);
+    uint32_t words = row->family == TL_LEAF_FAMILY_LDSM_8 ? 2 * row->size : row->size;
+    TL_EMU_INVARIANT(b, first->site, words > 0 && words <= MOST_WORDS && b->lanes == LANES,
+                     "%u words for %u lanes", words, b->lanes);
+    char rows[LANES][ROW_BYTES] = {{0}};
     uint32_t offsets[LANES], thread = b->current->index / LANES * LANES;
-    for (uint32_t i = 0; i < ROWS * n; i++)
+    bool stores = tl_leaf_is_stsm(first->leaf), allowed[LANES];
+    for (uint32_t i = 0; i < ROWS * words; i++)
         offsets[i] = ((const part *)mine[i])->row;
-    bool stores = tl_leaf_is_stsm(first->leaf);
-    tl_emu_block_matrices(b->watch, first->site, thread, n, stores, offsets, allowed);
-    _Static_assert(LANES == ROWS * MOST_MATRICES, "each lane brings one row of the most matrices");
-    for (uint32_t k = 0; k < n && stores; k++)
-        put_matrix(b, mine, k, offsets, allowed);
-    for (uint32_t k = 0; k < n && !stores; k++) {
-        matrix m = {{{0}}};
-        for (uint32_t i = 0; i < ROWS; i++)
-            if (allowed[ROWS * k + i])
-                memcpy(m.rows[i], b->shared + offsets[ROWS * k + i], ROW_BYTES);
-        for (uint32_t i = 0; i < LANES; i++)
-            ((part *)mine[i])->words[k] = word_of(&m, i, trans);
-    }
+    tl_emu_block_matrices(b->watch, first->site, thread, words, stores, offsets, allowed);
+    _Static_assert(LANES == ROWS * MOST_WORDS, "each lane brings one row of the most matrices");
+    for (uint32_t i = 0; i < ROWS * words && !stores; i++)
+        if (allowed[i])
+            memcpy(rows[i], b->shared + offsets[i], ROW_BYTES);
+    for (uint32_t i = 0; i < LANES; i++)
+        for (uint32_t k = 0; k < words; k++) {
+            char *word = (char *)&((part *)mine[i])->words[k];
+            spread s = spread_of(row->family, k, i);
+            for (uint32_t n = 0; n < sizeof(uint32_t); n++) {
+                char *byte = byte_at(rows, &s, n);
+                *(stores ? byte : &word[n]) = *(stores ? &word[n] : byte);
+            }
+        }
+    for (uint32_t i = 0; i < ROWS * words && stores; i++)
+        if (allowed[i])
+            memcpy(b->shared + offsets[i], rows[i], ROW_BYTES);
 }
 
 static part load(tl_leaf leaf, uint32_t site, uint32_t row)
@@ -114,19 +103,32 @@ static void store(tl_leaf leaf, uint32_t site, uint32_t row, const uint32_t *wor
 MATRICES(ldsm, LDSM)
 MATRICES(ldsm_t, LDSM_T)
 
+v2 tl_emu_ldsm_8_1(uint32_t site, uint32_t slot, uint32_t row)
+{
+    part p = load(TL_LEAF_LDSM_8_1, site, slot + row);
+    return (v2){p.words[0], p.words[1]};
+}
+
+v4 tl_emu_ldsm_8_2(uint32_t site, uint32_t slot, uint32_t row)
+{
+    part p = load(TL_LEAF_LDSM_8_2, site, slot + row);
+    return (v4){p.words[0], p.words[1], p.words[2], p.words[3]};
+}
+
 #define STORED(name, ID)                                                                           \
     void tl_emu_##name##_1(uint32_t site, uint32_t slot, uint32_t row, uint32_t a)                 \
     {                                                                                              \
-        store(TL_LEAF_##ID##_1, site, slot + row, (uint32_t[MOST_MATRICES]){a});                   \
+        store(TL_LEAF_##ID##_1, site, slot + row, (uint32_t[MOST_WORDS]){a});                      \
     }                                                                                              \
     void tl_emu_##name##_2(uint32_t site, uint32_t slot, uint32_t row, uint32_t a, uint32_t c)     \
     {                                                                                              \
-        store(TL_LEAF_##ID##_2, site, slot + row, (uint32_t[MOST_MATRICES]){a, c});                \
+        store(TL_LEAF_##ID##_2, site, slot + row, (uint32_t[MOST_WORDS]){a, c});                   \
     }                                                                                              \
     void tl_emu_##name##_4(uint32_t site, uint32_t slot, uint32_t row, uint32_t a, uint32_t c,     \
                            uint32_t d, uint32_t e)                                                 \
     {                                                                                              \
-        store(TL_LEAF_##ID##_4, site, slot + row, (uint32_t[MOST_MATRICES]){a, c, d, e});          \
+        store(TL_LEAF_##ID##_4, site, slot + row, (uint32_t[MOST_WORDS]){a, c, d, e});             \
     }
 STORED(stsm, STSM)
 STORED(stsm_t, STSM_T)
+STORED(stsm_8, STSM_8)

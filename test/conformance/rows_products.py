@@ -463,7 +463,7 @@ WAYS = {
 }
 
 
-def turned(name, way_a, way_b, ta, tb, acc, shape, block, first=0, cast=None, options=()):
+def turned(name, way_a, way_b, ta, tb, acc, shape, block, first=0, cast=None, options=(), warps=0):
     (m, n, k), (bm, bn, bk) = shape, block
     (pa, ea, fa), (pb, eb, fb) = WAYS[way_a], WAYS[way_b]
     a = ea.format(v="A", i=f"m +: {bm}", j=f"k +: {bk}", cast="")
@@ -471,12 +471,12 @@ def turned(name, way_a, way_b, ta, tb, acc, shape, block, first=0, cast=None, op
     A, B = few(ta, 50, m, k), few(tb, 51, k, n)
     of_a, of_b = pa.format(x="M", y="K", v="A"), pb.format(x="K", y="N", v="B")
     of = f"const {ta} A[{of_a}], const {tb} B[{of_b}], {acc} C[M, N]"
-    source = product_kernel(of, a, b, block=block, acc=acc, over=f"{first}, K, {bk}")
+    source = product_kernel(of, a, b, block=block, acc=acc, over=f"{first}, K, {bk}", loop=" pipeline" if warps else "")
     start = max(0, first)
     want = big(wide(A))[:, start:] @ big(wide(B))[start:]
     row(f"products_turned_{name}", source,
         {"A": Arr(ta, fa(A.store)), "B": Arr(tb, fb(B.store)), "C": poison(acc, m, n)}, lambda v: {"C": exact(want)},
-        options=options, big=m * n * k > 1 << 22)
+        options=options, big=m * n * k > 1 << 22, warps=warps, stages=3 if warps else 0)
 
 
 for t, acc in (("f32", "f32"), ("f64", "f64"), ("f16", "f32"), ("bf16", "f32"), ("f8e4m3", "f32"), ("f8e5m2", "f32"),
@@ -494,6 +494,16 @@ for i, (shape, block, first) in enumerate(
         turned(f"{t}_of_extents_{i}", "plain", "trans", t, t, acc, shape, block, first)
         turned(f"{t}_both_of_extents_{i}", "trans", "columns", t, t, acc, shape, block, first)
 turned("i8_with_u8", "plain", "trans", "i8", "u8", "i32", (37, 53, 70), (16, 32, 16))
+# Bytes that lie along M or N, on the way to matrix instructions: Blackwell's ldmatrix transposes them. Whole rows of 16
+# bytes, and not; one row, one column, no k.
+for i, (shape, block, warps) in enumerate((((70, 96, 80), (64, 64, 64), 4), ((64, 64, 64), (32, 32, 32), 1),
+                                           ((45, 61, 70), (32, 64, 32), 2), ((1, 48, 64), (16, 32, 32), 2),
+                                           ((80, 1, 33), (64, 16, 32), 4), ((48, 112, 96), (48, 48, 32), 1),
+                                           ((32, 48, 0), (32, 32, 32), 4), ((130, 144, 96), (64, 128, 32), 8))):
+    for t, u, acc, cast in (("i8", "i8", "i32", None), ("i8", "u8", "i32", None), ("f8e4m3", "f8e5m2", "f32", None),
+                            ("f16", "i8", "f32", "f16")):
+        turned(f"bytes_{t}_{u}_{i}", "plain", "plain", t, u, acc, shape, block, cast=cast, warps=warps)
+        turned(f"bytes_both_{t}_{u}_{i}", "trans", "plain", t, u, acc, shape, block, cast=cast, warps=warps)
 turned("widened", "plain", "trans", "f32", "i8", "f32", (37, 53, 70), (16, 32, 16), cast="f32")
 turned("twice", "twice", "twice", "f32", "f32", "f32", (37, 53, 70), (16, 32, 16))
 turned("any_strides", "any", "any", "f32", "f32", "f32", (37, 53, 70), (16, 32, 16))

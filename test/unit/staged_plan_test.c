@@ -24,7 +24,10 @@ static const TlType *tile_of(TlDtype d, int rank, const int32_t *shape, const Tl
 #define VECTOR  TL_BUF_VECTOR
 #define MATRIX  TL_BUF_MATRIX
 #define TRANS   TL_BUF_MATRIX_TRANS
+#define BYTES   TL_BUF_MATRIX_8
 #define COLUMNS TL_BUF_COLUMNS
+
+#define MAY_BYTES (TL_BUF_MAY_MATRIX | TL_BUF_MAY_MATRIX_8)
 
 /* fragments of mma.m16n8k16 over 4 warps: A of 128x64 (2 warps along M), B of 64x128 and its
  * transpose */
@@ -62,7 +65,7 @@ static const struct {
      4,
      4,
      16},
-    /* bytes: four in a word; transposed there is no instruction */
+    /* bytes: four in a word; transposed there is an instruction for 16 columns, on some machines */
     {TL_I8,
      {32, 32},
      "reg(0,1)(0,2)(8,0)(0,16) lane(0,4)(0,8)(1,0)(2,0)(4,0) warp(16,0)",
@@ -81,6 +84,70 @@ static const struct {
      0,
      1,
      16},
+    {TL_I8,
+     {32, 32},
+     "reg(1,0)(2,0)(0,8)(16,0) lane(4,0)(8,0)(0,1)(0,2)(0,4) warp(0,16)",
+     "offset(0,1)(0,2)(0,4)(0,8)(0,16)(1,16)(2,0)(4,0)(8,0)(16,0)",
+     MAY_BYTES,
+     BYTES,
+     4,
+     16,
+     1},
+    {TL_F8E4M3,
+     {16, 16},
+     "reg(1,0)(2,0)(0,8) lane(4,0)(8,0)(0,1)(0,2)(0,4) warp",
+     "offset(0,1)(0,2)(0,4)(0,8)(1,0)(2,0)(4,0)(8,0)",
+     MAY_BYTES,
+     BYTES,
+     2,
+     8,
+     1},
+    {TL_I8, /* as operands of 16 bits take it: rows 1 and 8 in a word */
+     {32, 32},
+     "reg(1,0)(8,0)(0,8)(0,16)(16,0) lane(2,0)(4,0)(0,1)(0,2)(0,4) warp",
+     "offset(0,1)(0,2)(0,4)(0,8)(0,16)(1,16)(2,0)(4,0)(8,0)(16,0)",
+     MAY_BYTES,
+     BYTES,
+     4,
+     16,
+     2},
+    {TL_I8, /* the warp, not a register, has the other 8 columns */
+     {32, 16},
+     "reg(1,0)(2,0)(16,0) lane(4,0)(8,0)(0,1)(0,2)(0,4) warp(0,8)",
+     "offset(0,1)(0,2)(0,4)(0,8)(1,0)(2,0)(4,0)(8,0)(16,0)",
+     MAY_BYTES,
+     VECTOR,
+     0,
+     1,
+     8},
+    /* sums in bytes, put transposed */
+    {TL_I8,
+     {16, 32},
+     "reg(0,1)(8,0)(0,8)(0,16) lane(0,2)(0,4)(1,0)(2,0)(4,0) warp",
+     "offset(1,0)(2,0)(4,0)(8,0)(0,1)(0,2)(0,4)(0,8)(0,16)",
+     TL_BUF_WRITES | MAY_BYTES,
+     BYTES,
+     4,
+     16,
+     1},
+    {TL_I8,
+     {16, 8},
+     "reg(0,1)(8,0) lane(0,2)(0,4)(1,0)(2,0)(4,0) warp",
+     "offset(1,0)(2,0)(4,0)(8,0)(0,1)(0,2)(0,4)",
+     TL_BUF_WRITES | MAY_BYTES,
+     BYTES,
+     1,
+     4,
+     1},
+    {TL_I8, /* other threads have the same */
+     {16, 8},
+     "reg(0,1)(8,0) lane(0,2)(0,4)(1,0)(2,0)(4,0) warp(0,0)",
+     "offset(1,0)(2,0)(4,0)(8,0)(0,1)(0,2)(0,4)",
+     TL_BUF_WRITES | MAY_BYTES,
+     VECTOR,
+     0,
+     1,
+     4},
     /* columns: rows of 16 elements, of which lanes bring 8 bytes each */
     {TL_F16,
      {64, 64},
@@ -405,11 +472,16 @@ static void random_pairs(void)
     static const TlDtype dtypes[] = {TL_I8, TL_F16, TL_F32, TL_F64};
     static const int32_t extents[] = {1, 2, 3, 4, 5, 7, 8, 12, 16, 24, 33, 48};
     static const TlInDim thread[3] = {TL_IN_REG, TL_IN_LANE, TL_IN_WARP}, offset = TL_IN_OFFSET;
-    static const uint32_t flags[] = {0, TL_BUF_MAY_MATRIX, TL_BUF_WRITES,
+    static const uint32_t flags[] = {0,
+                                     TL_BUF_MAY_MATRIX,
+                                     TL_BUF_WRITES,
                                      TL_BUF_WRITES | TL_BUF_IN_ORDER,
-                                     TL_BUF_WRITES | TL_BUF_MAY_MATRIX};
-    int kinds[3] = {0}, wide = 0, far = 0, guarded = 0;
-    for (int i = 0; i < 1200; i++) {
+                                     TL_BUF_WRITES | TL_BUF_MAY_MATRIX,
+                                     MAY_BYTES,
+                                     TL_BUF_WRITES | MAY_BYTES};
+    enum { FLAGS = sizeof flags / sizeof *flags };
+    int kinds[COLUMNS + 1] = {0}, wide = 0, far = 0, guarded = 0;
+    for (int i = 0; i < 1600; i++) {
         int32_t shape[2] = {extents[below(12)], extents[below(12)]};
         bool fragment = below(3) == 0;
         if (fragment)
@@ -421,7 +493,7 @@ static void random_pairs(void)
         const TlLayout *m = fragment ? random_swizzled(shape, d)
                                      : random_layout(shape, 1, &offset, &most, 0, 1, below(2));
         const TlType *tile = tile_of(d, 2, shape, l), *buf = tl_type_buf(&ctx, d, 2, shape, m, 2);
-        uint32_t f = flags[below(5)];
+        uint32_t f = flags[below(FLAGS)];
         TlBufPlan *p = tl_buf_plan(&ctx.perm, tile, buf, 1 << below(5), f);
         const char *fault = tl_buf_prove(&ctx.perm, p, tile, buf, f);
         kinds[p->kind]++;
@@ -432,10 +504,10 @@ static void random_pairs(void)
             fprintf(stderr, "    %s: %s and %s: %s\n", tl_type_str(&ctx, tile), text_of(l),
                     text_of(m), fault);
     }
-    if (!CHECK(kinds[VECTOR] > 500 && kinds[MATRIX] > 10 && kinds[TRANS] > 5 && wide > 200 &&
-               far > 100 && guarded > 50))
-        fprintf(stderr, "    %d %d %d, %d wide, %d far, %d guarded\n", kinds[0], kinds[1], kinds[2],
-                wide, far, guarded);
+    if (!CHECK(kinds[VECTOR] > 500 && kinds[MATRIX] > 10 && kinds[TRANS] > 5 && kinds[BYTES] > 5 &&
+               wide > 200 && far > 100 && guarded > 50))
+        fprintf(stderr, "    %d %d %d %d, %d wide, %d far, %d guarded\n", kinds[VECTOR],
+                kinds[MATRIX], kinds[TRANS], kinds[BYTES], wide, far, guarded);
 }
 
 int main(void)

@@ -162,6 +162,14 @@ def ldsm(out, n, trans):
         out.keep(np.stack(words, 1))
 
 
+def ldsm_bytes(out, n):
+    """Of matrices of 16 rows: two columns, 8 apart, four rows of each."""
+    shared, lane, warp = filled(), x % 32, x - x % 32
+    for rows in (tid, tid ^ 33, tid * 5 + 3 & 127, tid * 8 & 127):
+        out.keep(np.stack([shared[block, rows[warp + 16 * m + 4 * (lane & 3) + i], (lane >> 2) + 8 * half]
+                           for m in range(n) for half in range(2) for i in range(4)], 1))
+
+
 def columns(out, bits):
     """Of 16 lanes each: they bring 8 bytes, each gets a column of the rows of 16 elements that these make."""
     shared, size = filled().reshape(BLOCKS, -1), bits // 8
@@ -174,12 +182,15 @@ def columns(out, bits):
         out.keep(np.stack(got, 1))
 
 
-def stsm(out, n, trans):
+def stsm(out, n, form):
     shared, lane, warp = filled(), x % 32, x - x % 32
     for i, rows in enumerate((tid, tid ^ 33, tid * 5 + 3 & 127)):
         for m in range(n):
             word = as_bytes(mix(20 + 4 * i + m))
-            if trans:
+            if form == "8":
+                for b in range(4):
+                    shared[block, rows[warp + 8 * m + 2 * (lane & 3) + b % 2], (lane >> 2) + 8 * (b // 2)] = word[:, b]
+            elif form == "t":
                 for h in range(2):
                     row = rows[warp + 8 * m + 2 * (lane & 3) + h]
                     for b in range(2):
@@ -714,9 +725,11 @@ def expected(name, lanes):
     elif kind == "registers":
         registers(out)
     elif kind == "stsm":
-        stsm(out, int(name[-1]), "_t_" in name)
+        stsm(out, int(name[-1]), rest.split("_")[0])
     elif name.startswith("lds_t"):
         columns(out, int(rest.removeprefix("t_")))
+    elif name.startswith("ldsm_8"):
+        ldsm_bytes(out, int(name[-1]))
     elif kind == "ldsm":
         ldsm(out, int(name[-1]), "_t_" in name)
     elif name in ("cp_commit", "cp_wait"):

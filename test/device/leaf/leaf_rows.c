@@ -1257,7 +1257,8 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_CP_COMMIT:
     case TL_LEAF_FAMILY_CP_WAIT: make_groups(m); break;
     case TL_LEAF_FAMILY_LDSM:
-    case TL_LEAF_FAMILY_LDSM_T: make_ldsm(m, leaf); break;
+    case TL_LEAF_FAMILY_LDSM_T:
+    case TL_LEAF_FAMILY_LDSM_8: make_ldsm(m, leaf); break;
     case TL_LEAF_FAMILY_FAIL:
     case TL_LEAF_FAMILY_OUTSIDE:
     case TL_LEAF_FAMILY_PRINT: make_debug(m, leaf); break;
@@ -1301,7 +1302,8 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_CLUSTER_RANK: keep(m, call(m, TL_LEAF_CLUSTER_RANK, NULL, 0)); break;
     case TL_LEAF_FAMILY_LDS_T: make_columns(m, leaf); break;
     case TL_LEAF_FAMILY_STSM:
-    case TL_LEAF_FAMILY_STSM_T: make_stsm(m, leaf); break;
+    case TL_LEAF_FAMILY_STSM_T:
+    case TL_LEAF_FAMILY_STSM_8: make_stsm(m, leaf); break;
     case TL_LEAF_FAMILY_BULK_STORE:
     case TL_LEAF_FAMILY_BULK_COMMIT:
     case TL_LEAF_FAMILY_BULK_WAIT: make_bulk_store(m, leaf); break;
