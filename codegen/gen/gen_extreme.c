@@ -21,11 +21,35 @@ static LLVMValueRef is_number(TlGen *g, LLVMValueRef x)
     return LLVMBuildFCmp(g->b, LLVMRealORD, x, x, "");
 }
 
-/* y where both are equal or not in order. */
+/* An f32, of which LLVM does not see that it was a half. LLVM (22.1, too) cannot select fences of
+ * what all lanes of an AMD GPU share; there halves have instructions of their own. */
+static LLVMValueRef fenced(TlGen *g, LLVMValueRef x)
+{
+    LLVMTypeRef type = LLVMTypeOf(x);
+    if (tl_llvm_family(g->l) == TL_LLVM_AMD)
+        return x;
+    return tl_gen_intrinsic(g, "llvm.arithmetic.fence", &type, 1, &x, 1);
+}
+
+/* x or y, y where both are equal or not in order; as_x: what is compared as x. */
+static LLVMValueRef chosen(const Extreme *e, LLVMValueRef as_x, LLVMValueRef x, LLVMValueRef y)
+{
+    LLVMValueRef better = LLVMBuildFCmp(e->g->b, e->max ? LLVMRealOGT : LLVMRealOLT, as_x, y, "");
+    return select_(e->g, better, x, y);
+}
+
 static LLVMValueRef compared(const Extreme *e, LLVMValueRef x, LLVMValueRef y)
 {
-    LLVMValueRef better = LLVMBuildFCmp(e->g->b, e->max ? LLVMRealOGT : LLVMRealOLT, x, y, "");
-    return select_(e->g, better, x, y);
+    return chosen(e, x, x, y);
+}
+
+/* LLVM takes that for Arm's fmaxnm, which makes a quiet NaN of a signaling one: where x may be
+ * such, LLVM must not see that what is compared is what is chosen. */
+static LLVMValueRef compared_once(const Extreme *e, LLVMValueRef x, TlFloatKinds of_x,
+                                  LLVMValueRef y)
+{
+    bool quiets = of_x & TL_MAY_BE_SIGNALING && tl_llvm_has_feature(e->g->l, "neon");
+    return chosen(e, quiets ? fenced(e->g, x) : x, x, y);
 }
 
 /* Of zeros of both signs, may y be the wrong one? */
@@ -113,16 +137,6 @@ static LLVMValueRef ranged(const Extreme *e, int bits)
 
 /* ---- by bits ---- */
 
-/* An f32, of which LLVM does not see that it was a half. LLVM (22.1, too) cannot select fences of
- * what all lanes of an AMD GPU share; there halves have instructions of their own. */
-static LLVMValueRef fenced(TlGen *g, LLVMValueRef x)
-{
-    LLVMTypeRef type = LLVMTypeOf(x);
-    if (tl_llvm_family(g->l) == TL_LLVM_AMD)
-        return x;
-    return tl_gen_intrinsic(g, "llvm.arithmetic.fence", &type, 1, &x, 1);
-}
-
 static LLVMValueRef by_bits(Extreme *e, int bits)
 {
     TlGen *g = e->g;
@@ -151,9 +165,9 @@ LLVMValueRef tl_gen_extreme(TlGen *g, bool max, LLVMValueRef a, LLVMValueRef b, 
     Extreme e = {g, max, a, b, of_a, of_b};
     int bits = LLVMTypeOf(a) == tl_gen_vec(g->f64, tl_gen_width_of(a)) ? 64 : 32;
     if (!may_be_nan(of_b) && !zeros_matter(&e, of_a, of_b))
-        return compared(&e, a, b);
+        return compared_once(&e, a, of_a, b);
     if (!may_be_nan(of_a) && !zeros_matter(&e, of_b, of_a))
-        return compared(&e, b, a);
+        return compared_once(&e, b, of_b, a);
     LLVMValueRef r = ranged(&e, bits);
     return r ? r : by_bits(&e, bits);
 }
