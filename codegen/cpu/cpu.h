@@ -297,6 +297,12 @@ LLVMValueRef tl_cpu_eval_trans(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 LLVMValueRef tl_cpu_eval_convert(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 LLVMValueRef tl_cpu_eval_pick(TlCpuGen *g, TlOp *op, TlCpuAt *at); /* an element of each row */
 LLVMValueRef tl_cpu_eval_elements(TlCpuGen *g, TlOp *op, TlCpuAt *at);
+/* So many elements of a spread value's window at a position, from number `from` of it on. */
+LLVMValueRef tl_cpu_spread_elements(TlCpuGen *g, TlOp *op, const TlNestSpread *s, const TlCpuAt *at,
+                                    int64_t from, int lanes);
+/* Lanes at the position: element k of the window is x's number k + by. */
+void tl_cpu_spread_lanes(TlCpuGen *g, const TlNestSpread *s, int width, int64_t by,
+                         LLVMValueRef *lane);
 void tl_cpu_lower_block(TlCpuGen *g, TlBlock *block, const TlOp *but); /* all ops but this one */
 
 /* ---- cpu_reshape.c, cpu_gather.c, cpu_quads.c ---- */
@@ -392,6 +398,15 @@ void tl_cpu_prefetch_trip(TlCpuGen *g, const TlNest *n, const TlCpuAt *at);
 /* At the first position of a row, before it is stored; at each position where all is inside. */
 void tl_cpu_prefetch_store(TlCpuGen *g, TlCpuRow *row, const TlCpuAt *first);
 void tl_cpu_prefetch(TlCpuGen *g, const TlCpuAt *at);
+
+/* ---- cpu_sliding.c: windows that slide along the lanes ---- */
+
+uint32_t tl_cpu_sliding_states(const TlCpuGen *g, const TlNest *n); /* that its loop carries */
+/* The states before the vector at `begin`, where all is inside. */
+void tl_cpu_sliding_begin(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef begin,
+                          LLVMValueRef *state);
+/* At a vector: computes what slides, which the position then has, and the states behind it. */
+void tl_cpu_sliding_step(TlCpuGen *g, TlCpuAt *at, LLVMValueRef *state);
 
 /* ---- cpu_nest.c: the loops of a nest ---- */
 

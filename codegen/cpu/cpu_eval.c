@@ -118,6 +118,30 @@ LLVMValueRef tl_cpu_eval_convert(TlCpuGen *g, TlOp *op, TlCpuAt *at)
     return tl_cpu_eval(g, tl_in(op, 0), at); /* the CPU has no layouts */
 }
 
+LLVMValueRef tl_cpu_spread_elements(TlCpuGen *g, TlOp *op, const TlNestSpread *s, const TlCpuAt *at,
+                                    int64_t from, int lanes)
+{
+    TlCpuAt sub;
+    tl_cpu_at_under(g, &sub, at, at->rank, at->lane, lanes);
+    LLVMValueRef period = tl_gen_int(&g->gen, s->like->period),
+                 group = LLVMBuildUDiv(g->b, at->idx[at->lane], period, ""),
+                 first = LLVMBuildMul(g->b, group, tl_gen_int(&g->gen, s->like->step), "");
+    sub.idx[at->lane] = LLVMBuildAdd(g->b, first, tl_gen_int(&g->gen, s->first + from), "");
+    sub.spread = s;
+    return tl_cpu_eval_elements(g, op, &sub);
+}
+
+void tl_cpu_spread_lanes(TlCpuGen *g, const TlNestSpread *s, int width, int64_t by,
+                         LLVMValueRef *lane)
+{
+    for (int k = 0; k < width; k++) {
+        const TlNestAffine *f = s->like;
+        int64_t e = k / f->period * f->step + f->of[k % f->period] - s->first;
+        TL_ASSERT(e >= 0 && e < s->span, "element %lld of %lld", (long long)e, (long long)s->span);
+        lane[k] = LLVMConstInt(g->i32, (uint64_t)(e + by), 0);
+    }
+}
+
 /* The result of an op, computed for elements of memory, of which lanes then take what is theirs.
  * NULL: it is not at this position. */
 static LLVMValueRef eval_spread(TlCpuGen *g, TlOp *op, const TlCpuAt *at)
@@ -126,20 +150,8 @@ static LLVMValueRef eval_spread(TlCpuGen *g, TlOp *op, const TlCpuAt *at)
     if (!s || at->spread || !at->whole || at->shifted || !at->row || at->row->nest != s->nest ||
         at->lane != s->nest->lane || at->width != s->nest->width)
         return NULL;
-    TlCpuAt sub;
-    tl_cpu_at_under(g, &sub, at, at->rank, at->lane, s->lanes);
-    LLVMValueRef period = tl_gen_int(&g->gen, s->like->period),
-                 group = LLVMBuildUDiv(g->b, at->idx[at->lane], period, ""),
-                 first = LLVMBuildMul(g->b, group, tl_gen_int(&g->gen, s->like->step), "");
-    sub.idx[at->lane] = LLVMBuildAdd(g->b, first, tl_gen_int(&g->gen, s->first), "");
-    sub.spread = s;
-    LLVMValueRef x = tl_cpu_eval_elements(g, op, &sub), lane[TL_NEST_LANES];
-    for (int k = 0; k < at->width; k++) {
-        const TlNestAffine *f = s->like;
-        int64_t e = k / f->period * f->step + f->of[k % f->period] - s->first;
-        TL_ASSERT(e >= 0 && e < s->span, "element %lld of %lld", (long long)e, (long long)s->span);
-        lane[k] = LLVMConstInt(g->i32, (uint64_t)e, 0);
-    }
+    LLVMValueRef x = tl_cpu_spread_elements(g, op, s, at, 0, s->lanes), lane[TL_NEST_LANES];
+    tl_cpu_spread_lanes(g, s, at->width, 0, lane);
     if (s->lanes == 1)
         return tl_gen_splat(&g->gen, x, at->width);
     return LLVMBuildShuffleVector(g->b, x, LLVMGetPoison(LLVMTypeOf(x)),
@@ -200,6 +212,9 @@ LLVMValueRef tl_cpu_eval_elements(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
     if (op->opcode == TL_OP_PTR_ADD)
         return eval_ptr_add(g, op, at);
+    uint64_t seen;
+    if (tl_map_get(&at->memo, op->out[0]->id, &seen)) /* of a home's own value, which slides */
+        return (LLVMValueRef)(uintptr_t)seen;
     LLVMValueRef r = eval_spread(g, op, at);
     if (!r)
         r = eval_rare(g, op, at);

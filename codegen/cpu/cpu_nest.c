@@ -190,8 +190,9 @@ static void run(TlCpuGen *g, TlCpuAt *at, const Body *body)
         tl_cpu_prefetch(g, at);
 }
 
-/* One vector, at i. */
-static void at_lanes(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef i, const Body *body)
+/* One vector, at i; states of what slides, NULL: nothing does. */
+static void at_lanes(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef i, const Body *body,
+                     LLVMValueRef *state)
 {
     TlCpuAt at = *outer;
     tl_map_init(&at.memo, g->arena);
@@ -202,29 +203,51 @@ static void at_lanes(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef i, const Bo
         at.idx[at.lane] = tl_cpu_smaller(g, i, last);
         at.shifted = true;
     }
+    if (state)
+        tl_cpu_sliding_step(g, &at, state);
     run(g, &at, body);
 }
 
-/* The vectors from .. to - 1; with constants, a loop without a test before it, or none. */
-static void part_of_lanes(TlCpuGen *g, const TlCpuAt *at, LLVMValueRef from, LLVMValueRef to,
-                          const Body *body)
+/* The vectors from .. to - 1, of which there is one; with constants, a loop without a test before
+ * it, or none. */
+static void some_lanes(TlCpuGen *g, const TlCpuAt *at, LLVMValueRef from, LLVMValueRef to,
+                       const Body *body)
 {
     TlCpuLoop l;
+    LLVMValueRef state[TL_NEST_SUMS];
+    uint32_t states = at->whole ? tl_cpu_sliding_states(g, at->row->nest) : 0;
+    if (states)
+        tl_cpu_sliding_begin(g, at, from, state);
     if (LLVMIsAConstantInt(from) && LLVMIsAConstantInt(to)) {
         int64_t begin = LLVMConstIntGetSExtValue(from), end = LLVMConstIntGetSExtValue(to);
         bool repeated = g->whole && at->whole && at->row->nest->repeated;
         for (; repeated && begin < end; begin += at->width)
-            at_lanes(g, at, tl_gen_int(&g->gen, begin), body);
+            at_lanes(g, at, tl_gen_int(&g->gen, begin), body, states ? state : NULL);
         if (begin >= end)
             return;
-        tl_cpu_loop_known(g, &l, begin, end, at->width, 0, NULL);
+        tl_cpu_loop_known(g, &l, begin, end, at->width, states, state);
     } else {
-        tl_cpu_loop_begin(g, &l, from, to, at->width, 0, NULL);
+        tl_cpu_loop_begin(g, &l, from, to, at->width, states, state);
         if (!at->whole)
             tl_cpu_loop_is_short(g, &l);
     }
-    at_lanes(g, at, l.i, body);
-    tl_cpu_loop_end(g, &l, NULL);
+    for (uint32_t k = 0; k < states; k++)
+        state[k] = l.carry[k];
+    at_lanes(g, at, l.i, body, states ? state : NULL);
+    tl_cpu_loop_end(g, &l, state);
+}
+
+static void part_of_lanes(TlCpuGen *g, const TlCpuAt *at, LLVMValueRef from, LLVMValueRef to,
+                          const Body *body)
+{
+    bool known = LLVMIsAConstantInt(from) && LLVMIsAConstantInt(to);
+    if (known && LLVMConstIntGetSExtValue(from) >= LLVMConstIntGetSExtValue(to))
+        return;
+    bool slides = at->whole && tl_cpu_sliding_states(g, at->row->nest); /* it reads before */
+    LLVMValueRef any = slides && !known ? LLVMBuildICmp(g->b, LLVMIntSLT, from, to, "") : NULL;
+    TlCpuBranch branch = tl_cpu_branch(g, any, true, "some", "none");
+    some_lanes(g, at, from, to, body);
+    tl_cpu_join(g, branch);
 }
 
 /* The row streams only if another store that is done with it may, too. */

@@ -119,6 +119,9 @@ LLVMValueRef tl_gen_intrinsic(TlGen *g, const char *name, LLVMTypeRef *types, un
                               LLVMValueRef *args, unsigned nargs);
 /* The element operation of `op` (F_ELEM, not PTR_ADD) on evaluated operands; types from the op. */
 LLVMValueRef tl_gen_elementwise(TlGen *g, const TlOp *op, LLVMValueRef *in);
+/* The same on values of its type that are not the op's operands: of floats, what these may be. */
+LLVMValueRef tl_gen_again(TlGen *g, const TlOp *op, LLVMValueRef *in, TlFloatKinds of_a,
+                          TlFloatKinds of_b);
 LLVMValueRef tl_gen_combine(TlGen *g, TlCombine kind, TlDtype dtype, LLVMValueRef a,
                             LLVMValueRef b);
 /* a * b + c as dots have it: of floats rounded once, of integers wrapping */

@@ -310,6 +310,19 @@ LLVMValueRef tl_gen_elementwise(TlGen *g, const TlOp *op, LLVMValueRef *in)
     return op->out[0]->type->dtype == TL_BOOL ? r : tl_gen_narrow(g, d, r, false);
 }
 
+LLVMValueRef tl_gen_again(TlGen *g, const TlOp *op, LLVMValueRef *in, TlFloatKinds of_a,
+                          TlFloatKinds of_b)
+{
+    TlDtype d = op->out[0]->type->dtype;
+    bool max = op->opcode == TL_OP_MAX;
+    if ((!max && op->opcode != TL_OP_MIN) || !tl_is_float(d) || g->fn->ring || g->own)
+        return tl_gen_elementwise(g, op, in);
+    if (d == TL_F32 || d == TL_F64)
+        return tl_gen_extreme(g, max, in[0], in[1], of_a, of_b);
+    LLVMValueRef a = tl_gen_widen(g, d, in[0]), b = tl_gen_widen(g, d, in[1]);
+    return tl_gen_narrow(g, d, tl_gen_extreme(g, max, a, b, of_a, of_b), false);
+}
+
 LLVMValueRef tl_gen_combine(TlGen *g, TlCombine kind, TlDtype d, LLVMValueRef a, LLVMValueRef b)
 {
     TL_ASSERT(kind != TL_COMBINE_USER && LLVMTypeOf(a) == LLVMTypeOf(b),

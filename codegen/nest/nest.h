@@ -456,7 +456,8 @@ typedef struct TlNest {
     TlMap seen;             /* values, with their lanes, of which that has been asked */
     uint32_t nvalues;       /* that it computes */
     int64_t work;           /* the same, where a sum is 1 */
-    uint32_t nspreads;      /* of those, so many are spread (TlNestSpread) */
+    TL_VEC(TlOp *) spreads; /* of those, what is spread (TlNestSpread) */
+    TL_VEC(const struct TlNestSliding *) sliding; /* of those, what slides along the lanes */
     bool differs; /* values may differ outside, as they depend on more than what is inside */
     bool outside; /* from some position on along the lanes nothing is inside */
     /* Loads of which a row is outside read zeros there, instead of testing all of the nest. */
@@ -545,7 +546,33 @@ typedef struct TlNestSpread {
     const TlNestAffine *like; /* of its loads, which may lie a number of elements on */
     int64_t first, span;      /* first: from the period's start */
     int lanes;
+    /* From vector to vector of a row, so many elements on: only these, the last of the span, are
+     * computed, the others are the vector before's. 0: all are computed. (nest_sliding.c) */
+    int carried;
 } TlNestSpread;
+
+/* Values at neighbouring elements along the lanes, all of them operands of one associative op:
+ * tap k is, `k` elements further on, what tap 0 is. Where all is inside, a vector of the last tap
+ * is all that is computed anew. State 0 is such a vector, state k + 1 is the op of state `of`,
+ * moved `by` lanes back, and of state `with`; what comes in are lanes of the vector before. The
+ * last state is the op of all taps. (nest_sliding.c) */
+enum { TL_NEST_TAPS = 64, TL_NEST_TAP_STEPS = 12 };
+typedef struct TlNestTapStep {
+    int of, with, by;
+} TlNestTapStep;
+typedef struct TlNestTaps {
+    int n, nsteps;
+    TlNestTapStep step[TL_NEST_TAP_STEPS];
+    TlValue *tap[TL_NEST_TAPS];
+} TlNestTaps;
+/* The op of such taps, maybe of several rows, and of other values. */
+typedef struct TlNestSliding {
+    TlOp *op;
+    TlValue *floor; /* a number that is one of the operands: no tap is NaN beside it. NULL: none */
+    bool backwards; /* the last tap comes first */
+    TL_VEC(TlNestTaps *) taps;
+    TL_VEC(TlValue *) others;
+} TlNestSliding;
 
 /* Programs that are neighbours along the grid's second axis and load the same rows: so many run
  * abreast, vector by vector, where everything in them is inside. (nest_abreast.c) */
@@ -690,6 +717,8 @@ void tl_nest_find_spreads(TlNests *plan); /* nest_spread.c */
 void tl_nest_find_whole(TlNests *plan);   /* nest_whole.c */
 void tl_nest_find_columns(TlNests *plan); /* nest_columns.c */
 void tl_nest_keep(TlNests *plan);         /* nest_keep.c */
+void tl_nest_find_sliding(TlNests *plan); /* nest_sliding.c */
+bool tl_nest_slides(const TlNests *plan, const TlNest *n); /* from vector to vector of a row? */
 void tl_nest_find_abreast(TlNests *plan); /* nest_abreast.c */
 void tl_nest_find_wanted(TlNests *plan);  /* nest_wanted.c */
 void tl_nest_find_rare(TlNests *plan);    /* nest_rare.c */

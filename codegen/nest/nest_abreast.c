@@ -49,7 +49,8 @@ static bool may_run_abreast(const TlNests *plan, const TlNest *n)
            tl_nest_at_once(plan, 1) == 1 && plan->asked_in == plan->fn->body &&
            !has_regions(plan->fn->body) && n->kind == TL_NEST_STORE && tl_nest_is_split(n) &&
            n->lane >= 0 && n->width > 1 && !n->joined && !n->unrolled && !n->columns &&
-           !n->next.len && !n->ahead && !n->stored_by && n->form.extent[n->lane] % n->width == 0;
+           !tl_nest_slides(plan, n) && !n->next.len && !n->ahead && !n->stored_by &&
+           n->form.extent[n->lane] % n->width == 0;
 }
 
 /* ---- 2. drift ---- */

@@ -319,6 +319,7 @@ static void run_passes(TlNests *plan)
     tl_nest_assign_offsets(plan);
     tl_nest_stream(plan);
     tl_nest_prefetch(plan);
+    tl_nest_find_sliding(plan);
     tl_nest_find_abreast(plan);
     verify(plan);
 }

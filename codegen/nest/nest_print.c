@@ -272,6 +272,23 @@ static void put_product(Print *p, const TlNest *n)
     put_few_rows(p, &n->few_rows);
 }
 
+static void put_sliding(Print *p, const TlNest *n)
+{
+    for (uint32_t i = 0; i < n->spreads.len; i++) {
+        const TlNestSpread *s = tl_map_get_ptr(&p->plan->spreads, n->spreads.data[i]);
+        if (s->carried)
+            tl_sbuf_putf(p->out, ", %d of %lld elements of one of these anew", s->carried,
+                         (long long)s->span);
+    }
+    for (uint32_t i = 0; i < n->sliding.len; i++) {
+        const TlNestSliding *s = n->sliding.data[i];
+        for (uint32_t k = 0; k < s->taps.len; k++)
+            tl_sbuf_putf(p->out, ", %s of %d neighbours in %d steps with the vector before",
+                         tl_op_info(s->op->opcode)->text, s->taps.data[k]->n,
+                         s->taps.data[k]->nsteps);
+    }
+}
+
 static void put_nest(Print *p, const TlNest *n)
 {
     tl_sbuf_putf(p->out, "nest: %s ", kind_name(n->kind));
@@ -284,8 +301,9 @@ static void put_nest(Print *p, const TlNest *n)
     put_flag(p, n->zero_rows, "zeros for rows outside");
     put_flag(p, n->begins, "tested before it, too");
     put_flag(p, n->overlaps, "the last vector overlaps where all is inside");
-    if (n->nspreads)
-        tl_sbuf_putf(p->out, ", %u values computed before elements are repeated", n->nspreads);
+    if (n->spreads.len)
+        tl_sbuf_putf(p->out, ", %u values computed before elements are repeated", n->spreads.len);
+    put_sliding(p, n);
     put_flag(p, n->unrolled, "unrolled");
     put_flag(p, n->repeated, "without a loop where all is inside");
     if (n->columns && p->plan->whole)

@@ -155,7 +155,7 @@ static void find(TlNests *plan, TlNest *n, const TlValue *v, TlMap *seen, int de
     const TlNestSpread *s = spread_of(plan, n, v);
     if (s && !tl_map_get_ptr(&plan->spreads, op)) {
         tl_map_put_ptr(&plan->spreads, op, (void *)(uintptr_t)s);
-        n->nspreads++;
+        tl_vec_push(plan->arena, &n->spreads, op);
         return;
     }
     for (uint32_t i = 0; i < op->nin; i++)

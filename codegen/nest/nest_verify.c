@@ -262,6 +262,50 @@ static const char *check_product(const TlNest *n)
                : NULL;
 }
 
+/* Of each state: how many neighbours it is of. */
+static const char *check_taps(const TlNest *n, const TlNestTaps *t, bool once)
+{
+    int of[TL_NEST_TAP_STEPS + 1] = {1};
+    if (t->n < 2 || t->n > TL_NEST_TAPS || t->nsteps < 1 || t->nsteps > TL_NEST_TAP_STEPS)
+        return "no neighbours, or too many";
+    for (int k = 0; k < t->nsteps; k++) {
+        const TlNestTapStep *s = &t->step[k];
+        if (s->of < 0 || s->of > k || s->with < 0 || s->with > k || s->by < 1 || s->by > n->width)
+            return "a step of states that are not there";
+        if (once ? s->by != of[s->with] : s->by > of[s->with])
+            return "a step leaves neighbours out, or adds them twice";
+        of[k + 1] = s->by + of[s->of];
+    }
+    for (int k = 0; k < t->n; k++)
+        if (!t->tap[k])
+            return "neighbours with gaps";
+    return of[t->nsteps] == t->n ? NULL : "steps of more or fewer neighbours";
+}
+
+static const char *check_sliding(const TlNests *plan, const TlNest *n)
+{
+    const char *fault = NULL;
+    uint32_t states = 0, carried = 0;
+    for (uint32_t i = 0; i < n->spreads.len; i++) {
+        const TlNestSpread *s = tl_map_get_ptr(&plan->spreads, n->spreads.data[i]);
+        carried += s->carried != 0;
+        if (s->carried && (n->width / s->like->period * s->like->step != s->carried ||
+                           s->span > 2 * s->carried || s->span < s->carried))
+            return "elements of the vector before that it does not have";
+    }
+    states += carried;
+    if ((n->sliding.len || carried) && (n->split != TL_NEST_SPLIT || n->overlaps || n->unrolled ||
+                                        n->columns || n->joined || plan->abreast || n->width < 2))
+        return "slides along no row of whole vectors";
+    for (uint32_t i = 0; i < n->sliding.len; i++)
+        for (uint32_t k = 0; !fault && k < n->sliding.data[i]->taps.len; k++) {
+            const TlNestTaps *t = n->sliding.data[i]->taps.data[k];
+            fault = check_taps(n, t, n->sliding.data[i]->op->opcode == TL_OP_ADD);
+            states += (uint32_t)t->nsteps;
+        }
+    return fault ? fault : states > TL_NEST_SUMS ? "more is carried than there is room for" : NULL;
+}
+
 static const char *check_nest(const TlNests *plan, const TlNest *n)
 {
     const char *fault = check_vector(n);
@@ -272,6 +316,7 @@ static const char *check_nest(const TlNests *plan, const TlNest *n)
     fault = fault ? fault : check_store(plan, n);
     fault = fault ? fault : check_prefetch(n);
     fault = fault ? fault : check_words(n);
+    fault = fault ? fault : check_sliding(plan, n);
     fault = fault ? fault : check_reduction(n);
     fault = fault ? fault : check_homes(plan, n);
     return fault ? fault : check_product(n);

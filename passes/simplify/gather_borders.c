@@ -13,6 +13,7 @@
  * loop nest asks itself which of its vectors the bounds leave as they are, once for all loads in
  * it (codegen/nest): so taps of a stencil need no copies of what they read. GPUs keep the if. */
 #include "ir/rewrite.h"
+#include "passes/analysis/axis_info.h"
 #include "passes/analysis/facts.h"
 #include "passes/pass.h"
 
@@ -58,12 +59,27 @@ static bool is_minus_one(const TlValue *v, const void *user)
 typedef struct Axis {
     const TlValue *view;
     uint32_t axis;
+    TlAxisInfo *facts;
 } Axis;
 
-/* Is v the last position of the axis? */
+static bool is_most_i32(const TlValue *v, const void *user)
+{
+    TlWideInt n;
+    (void)user;
+    return tl_const_int_value(v, &n) && n == INT32_MAX;
+}
+
+/* Is v the last position of the axis? In i32: or one behind all of that type, if it is so great. */
 static bool is_last(const TlValue *v, const void *user)
 {
     const Axis *a = user;
+    const TlValue *wide = v->def && v->def->opcode == TL_OP_CAST ? tl_in(v->def, 0) : NULL;
+    if (wide && v->type->dtype == TL_I32 && wide->type->dtype == TL_I64) {
+        v = beside(wide, TL_OP_MIN, is_most_i32, NULL);
+        if (!v && tl_axis_facts(a->facts, wide)->hi > INT32_MAX)
+            return false;
+        v = v ? v : wide;
+    }
     const TlValue *extent = beside(v, TL_OP_ADD, is_minus_one, NULL);
     const TlOp *op = extent ? without_casts(extent)->def : NULL;
     return op && op->opcode == TL_OP_EXTENT && tl_in(op, 0) == a->view &&
@@ -81,12 +97,16 @@ static bool is_start(const TlValue *v, const void *start)
     return without_casts(v) == without_casts(start);
 }
 
-/* Is v `start`, or start + iota, within the axis? */
+/* Is v `start`, or start + iota, where that is within the axis? It may be known not to be below. */
 static bool is_bounded(const TlValue *v, const TlValue *start, bool slice, Axis axis)
 {
     const TlValue *x = beside(v, TL_OP_MIN, is_last, &axis);
-    x = x ? beside(x, TL_OP_MAX, is_zero, NULL) : NULL;
-    if (x && slice)
+    if (!x && slice)
+        return false;
+    x = x ? x : v;
+    const TlValue *above = beside(x, TL_OP_MAX, is_zero, NULL);
+    x = above ? above : x;
+    if (slice)
         x = beside(x, TL_OP_ADD, is_start, start);
     return x && (slice ? is_iota(x, NULL) : is_start(x, start));
 }
@@ -104,7 +124,7 @@ static TlOp *only_load(const TlBlock *b)
 }
 
 /* The load by index tiles that does what the if does; NULL: there is none. */
-static TlOp *load_of_both(const TlOp *branch)
+static TlOp *load_of_both(const TlOp *branch, TlAxisInfo *facts)
 {
     TlOp *in = only_load(branch->regions[0]), *out = only_load(branch->regions[1]);
     if (!in || !out || !tl_attr_flag(in, TL_ATTR_UNCHECKED))
@@ -116,7 +136,7 @@ static TlOp *load_of_both(const TlOp *branch)
         bool slice = p.axes[i].kind == TL_AXIS_SLICE;
         same = p.axes[i].kind != TL_AXIS_TILE && (!slice || p.axes[i].step == 1) &&
                q.axes[i].kind == (slice ? TL_AXIS_TILE : TL_AXIS_SCALAR) &&
-               is_bounded(q.index[i].value, p.index[i].value, slice, (Axis){p.base, i});
+               is_bounded(q.index[i].value, p.index[i].value, slice, (Axis){p.base, i, facts});
     }
     return same ? out : NULL;
 }
@@ -130,14 +150,17 @@ static bool is_branch(const TlOp *op)
 TlPassResult tl_pass_gather_borders(TlFn *fn, TlPassCtx *px)
 {
     int n = 0;
-    (void)px;
-    for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
-        n += is_branch(op) && load_of_both(op);
+    TlAxisInfo *facts = NULL;
+    for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        if (is_branch(op) && !facts)
+            facts = tl_axis_info(fn, px->scratch);
+        n += is_branch(op) && load_of_both(op, facts);
+    }
     if (!n || n > MOST_MERGED)
         return TL_SAME;
     for (TlOp *op = fn->body->first, *next; op; op = next) {
         next = tl_walk_next(op, NULL);
-        TlOp *load = is_branch(op) ? load_of_both(op) : NULL;
+        TlOp *load = is_branch(op) ? load_of_both(op, facts) : NULL;
         if (!load)
             continue;
         next = load; /* what stands behind the if comes after it */

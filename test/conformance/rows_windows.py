@@ -170,3 +170,87 @@ def of_parts(x, z):
         "q": exact(np.repeat(x[4:132], 4)),
         "f": exact(x.reshape(2, 64, 2)[1, :, 1]),
     }
+
+
+# ---- windows that slide along the lanes (nest_sliding.c): extremes, bits, sums of integers --------------------------
+SLIDES = """
+kernel k(const {t} x[H, W], {t} high[H, W], {t} low[H, W], {t} plain[H, W], {t} box[H, W]{more})
+    grid(cdiv(W, {b}), H)
+{{
+    int j = pid(1);
+    int i = pid(0) * {b};
+    auto v = load(x[j, i - 6 +: {b}], border = edge);
+    static for (int d : range(1, 13)) v = max(v, load(x[j, i - 6 + d +: {b}], border = edge));
+    high[j, i +: {b}] = v;
+    auto u = x[j, i + 9 +: {b}];
+    static for (int d : range(1, 20)) u = min(u, x[j, i + 9 - d +: {b}]);
+    low[j, i +: {b}] = u;
+    auto p = max(x[j, i +: {b}], 3);
+    static for (int d : range(1, 5)) p = max(x[j, i + d +: {b}], p);
+    plain[j, i +: {b}] = p;
+    auto q = min(x[j, i +: {b}], x[j + 1, i +: {b}]);
+    static for (int d : range(1, 5)) q = min(q, min(x[j + 1, i + d +: {b}], x[j, i + d +: {b}]));
+    box[j, i +: {b}] = q;
+{sums}}}
+"""
+SUMS = """    auto s = x[j, i - 1 +: {b}];
+    static for (int d : range(11)) s = s + x[j, i + d +: {b}];
+    sum[j, i +: {b}] = s;
+    auto e = x[j, i +: {b}] & x[j, i + 1 +: {b}];
+    static for (int d : range(2, 9)) e = e & x[j, i + d +: {b}];
+    all[j, i +: {b}] = e;
+    auto o = x[j, i +: {b}] | x[j, i + 1 +: {b}];
+    static for (int d : range(2, 6)) o = x[j, i + d +: {b}] | o;
+    any[j, i +: {b}] = o;
+"""
+
+
+def slid(x, offsets, op, edge=False):
+    """op of x[:, i + d] for each d; 0 outside, or the border's."""
+    n = x.shape[1]
+    r = None
+    for d in offsets:
+        at = np.arange(n) + d
+        v = x[:, np.clip(at, 0, n - 1)]
+        if not edge:
+            v = np.where((at >= 0) & (at < n), v, np.zeros((), x.dtype))
+        r = v if r is None else op(r, v)
+    return r
+
+
+def slides(a, sums):
+    x = a["x"]
+    down = np.concatenate((x[1:], np.zeros((1, x.shape[1]), x.dtype)))
+    r = {
+        "high": slid(x, range(-6, 7), np.fmax, edge=True),
+        "low": slid(x, range(-10, 10), np.fmin),
+        "plain": np.fmax(slid(x, range(5), np.fmax), np.array(3).astype(x.dtype)),
+        "box": np.fmin(slid(x, range(5), np.fmin), slid(down, range(5), np.fmin))
+    }
+    if sums:
+        r |= {"sum": slid(x, range(-1, 11), np.add), "all": slid(x, range(9), np.bitwise_and),
+              "any": slid(x, range(6), np.bitwise_or)}
+    return {n: exact(v) for n, v in r.items()}
+
+
+def with_nan(t, seed, *shape):
+    """Some floats are NaN, and all of a stretch."""
+    if not is_float(t):
+        return random_bits(t, seed, *shape)
+    g = np.random.default_rng(seed)
+    v = np.where(g.random(shape) < 0.2, np.nan, g.integers(-200, 200, shape) / 4)
+    v[:, 40:75] = np.nan
+    return Arr(t, store(v, t))
+
+
+for k, t in enumerate(("u8", "i8", "u16", "i16", "i32", "u32", "i64", "f16", "bf16", "f32", "f64")):
+    for b, shape in ((256, (3, 700)), (100, (2, 301)), (64, (1, 1))):
+        sums = not is_float(t)
+        row(
+            f"windows_slide_{t}_{b}_{shape[1]}",
+            SLIDES.format(t=t, b=b, sums=SUMS.format(b=b) if sums else "",
+                          more=f", {t} sum[H, W], {t} all[H, W], {t} any[H, W]" if sums else ""),
+            {"x": with_nan(t, 60 + k, *shape),
+             **{n: poison(t, *shape)
+                for n in ("high", "low", "plain", "box", *(("sum", "all", "any") if sums else ()))}},
+            lambda a, s=sums: slides(a, s))

@@ -26,6 +26,19 @@ EXPRESSIONS = {  # of x[R, C] whose rows are taken from 0 to 3: the width of the
     "border": (11, "load(x[0 +: 4, -1 +: 11], border = edge)", lambda x: x[:, np.clip(np.arange(11) - 1, 0, 7)]),
     "flip": (8, "flip(x[0 +: 4, 0 +: 8], 1)", lambda x: x[:, ::-1]),
 }
+SLIDES = {  # of x[R, N], rows 0 and 1: the width of the result beside N, statements that make v of it, their meaning
+    "edge": (0, "auto v = load(x[0 +: 2, -3 +: {w}], border = edge); "
+             "static for (int d : range(-2, 4)) v = max(v, load(x[0 +: 2, d +: {w}], border = edge));",
+             lambda x: windows(np.pad(x, ((0, 0), (3, 3)), mode="edge"), 7)),
+    "inside": (-8, "auto v = x[0 +: 2, 0 +: {w}]; static for (int d : range(1, 9)) v = max(x[0 +: 2, d +: {w}], v);",
+               lambda x: windows(x, 9)),
+    "zeros": (20, "auto v = x[0 +: 2, 0 - 20 +: {w}]; static for (int d : range(1, 21)) v = max(v, x[0 +: 2, d - 20 +: {w}]);",
+              lambda x: windows(np.pad(x, ((0, 0), (20, 20))), 21)),
+}
+
+
+def windows(x, n):
+    return np.lib.stride_tricks.sliding_window_view(x, n, axis=1).max(-1)
 
 
 class Ended:
@@ -89,6 +102,21 @@ def all_of(device):
             if not np.array_equal(out.array, want):
                 sys.exit(f"{device}: {t}: columns of listed rows: got {out.array.tolist()}")
         count += 1
+        for name, (more, text, meaning) in SLIDES.items():
+            for n in (64, 70, 129, 300):
+                x = (np.arange(2 * n) * 37 % 101).astype(dtype).reshape(2, n)
+                run(device, f"{t} {name} of {n}", f"""kernel k(const {t} x[R, N], {t} y[R, D]) grid(1)
+{{ {text.format(w=n + more)} y[0 +: 2, 0 +: {n + more}] = v; }}""", x, meaning(x))
+                count += 1
+        for n in (32, 63, 150):
+            x = (np.arange(2 * n) * 37 % 101).astype(dtype).reshape(2, n)
+            i, k = np.arange(2 * n), np.array((3, 2), dtype)
+            far = np.clip(i // 2 - 1 + 2 * (i % 2), 0, n - 1)
+            run(device, f"{t} twice {n}", f"""kernel k(const {t} x[R, N], {t} y[D]) grid(1)
+{{ auto i = iota({2 * n}); auto c = i / 2; auto d = clamp(i % 2 == 0 ? (i - 1) / 2 : (i + 1) / 2, 0, N - 1);
+   y[0 +: {2 * n}] = 2 * (x[0, c] + 3 * x[1, c]) + (x[0, d] + 3 * x[1, d]); }}""", x,
+                k[1] * (x[0] + k[0] * x[1])[i // 2] + (x[0] + k[0] * x[1])[far])
+            count += 1
         for name, (width, text, meaning) in EXPRESSIONS.items():
             x = np.arange(32).astype(dtype).reshape(4, 8)
             run(device, f"{t} {name}", f"""kernel k(const {t} x[R, C], {t} y[R, D]) grid(1)
