@@ -77,6 +77,9 @@ static void machines_have_levels(void)
     CHECK(says("below x86-64-v2: it lacks sse4.1"));
     CHECK_INT(tl_cpu_open("cpu:aarch64", "aarch64", v2, &set), TILE_UNAVAILABLE);
     CHECK(says("this machine is x86-64, not aarch64"));
+    CHECK_INT(tl_cpu_open("cpu:armv9-a", "armv9-a", features_of("armv8.6-a"), &set),
+              TILE_UNAVAILABLE);
+    CHECK(says("this CPU is below armv9-a: it lacks sve, sve2"));
     CHECK_INT(tl_cpu_open("cpu:x86-64-v5", "x86-64-v5", v4, &set), TILE_BAD_ARGUMENT);
     CHECK(says(
         "unknown CPU level 'x86-64-v5'; expected one of native, x86-64-v2, x86-64-v3, x86-64-v4, "
