@@ -9,7 +9,7 @@ typedef enum TlCpuDotForm {
     TL_CPU_DOT_WORDS, /* i16 and i16; gives the products' sum, which is to be added */
     TL_CPU_DOT_MIXED, /* u8 and i8 */
     TL_CPU_DOT_SAME,  /* both i8, or both u8 */
-    TL_CPU_DOT_BF16,  /* subnormal numbers are zeros */
+    TL_CPU_DOT_BF16,  /* subnormal numbers are zeros; Arm's rounds to odd */
 } TlCpuDotForm;
 
 typedef struct TlCpuDotInsn {

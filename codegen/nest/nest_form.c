@@ -17,14 +17,17 @@ static bool is_amd(const TlLlvm *l)
 
 TlNestMachine tl_nest_machine(const TlLlvm *l)
 {
-    bool wide = tl_llvm_has_feature(l, "avx512f"), avx2 = tl_llvm_has_feature(l, "avx2");
+    bool wide = tl_llvm_has_feature(l, "avx512f"), avx2 = tl_llvm_has_feature(l, "avx2"),
+         sve = tl_llvm_has_feature(l, "sve");
     return (TlNestMachine){
         .l = l,
-        .vector_bytes = wide ? 64 : avx2 ? 32 : 16,
+        .vector_bytes = wide   ? 64
+                        : avx2 ? 32
+                               : 16,
         .nregs = wide || tl_llvm_has_feature(l, "neon") ? 32 : 16,
-        .gathers = avx2,
+        .gathers = avx2 || sve,
         .one_by_one = is_amd(l),
-        .masks = tl_llvm_has_feature(l, "avx512bw") && tl_llvm_has_feature(l, "avx512vl"),
+        .masks = sve || (tl_llvm_has_feature(l, "avx512bw") && tl_llvm_has_feature(l, "avx512vl")),
         .thirds = tl_llvm_has_feature(l, "neon")};
 }
 

@@ -31,7 +31,8 @@ static TlNest *new_reduction(TlNests *plan, TlNestKind kind, TlOp *at, TlOp *op)
     TlCombine how = kind_of(n);
     bool is_extreme = how == TL_COMBINE_MAX || how == TL_COMBINE_MIN;
     n->on_vectors = how != TL_COMBINE_USER || is_straight(plan->fn, op->regions[0]);
-    n->asks_new = is_extreme && n->type.dtype == TL_F32 && !plan->fn->ring && plan->m.masks;
+    n->asks_new = is_extreme && n->type.dtype == TL_F32 && !plan->fn->ring &&
+                  tl_llvm_has_feature(plan->m.l, "avx512vl");
     return n;
 }
 

@@ -145,11 +145,12 @@ TILE_0_1 tile_status tile_set_last_error(tile_status status, const char *text);
 
 /* Opens "cpu", "cpu:LEVEL", "ref", "emu:TARGET", "cuda", "cuda:1", "hip:0"; NULL: the value of
  * TILE_DEVICE, else "cpu". LEVEL is "x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni",
- * "x86-64-v4-zen4", "x86-64-v4-avx10", "x86-64-v4-amx", "aarch64", "armv8.4-a", "armv8.6-a" or
- * "native" (the same as "cpu"): kernels are compiled for the features of that level, and images may
- * use no others. "emu:TARGET@LEVEL" is an emulated GPU whose host code is of that level. Kernels of
- * cpu and emu run in the calling thread and a pool of others: TILE_THREADS is their number
- * together, TILE_AFFINITY ("none", "compact", "spread", "0-3,8") where the others run.
+ * "x86-64-v4-zen4", "x86-64-v4-avx10", "x86-64-v4-apx", "x86-64-v4-amx", "aarch64", "armv8.4-a",
+ * "armv8.6-a", "armv9-a" or "native" (the same as "cpu"): kernels are compiled for the features of
+ * that level, and images may use no others. "emu:TARGET@LEVEL" is an emulated GPU whose host code
+ * is of that level. Kernels of cpu and emu run in the calling thread and a pool of others:
+ * TILE_THREADS is their number together, TILE_AFFINITY ("none", "compact", "spread", "0-3,8") where
+ * the others run.
  * TILE_BAD_ARGUMENT: no such kind of device, or no such level.  TILE_UNAVAILABLE: not on this
  * machine (tile_last_error names what its CPU lacks) or not in this build. */
 TILE_0_1 tile_status tile_device_open(const char *name, tile_device **out_device);

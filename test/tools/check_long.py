@@ -33,6 +33,8 @@ PARTS = [
     ("other-cpu-aarch64", "each row on an emulated CPU of aarch64", [OTHER, "--devices", "cpu:aarch64"]),
     ("other-cpu-armv8", "products on emulated CPUs of aarch64 with dot products of bytes",
      [OTHER, "--devices", "cpu:armv8.4-a,cpu:armv8.6-a", "-k", "dot|gemm|quant|q[48]_|conv"]),
+    ("other-cpu-sve2", "each row on an emulated CPU of aarch64 with SVE2 of 256 bits",
+     [OTHER, "--devices", "cpu:armv9-a", "--model", "max,sve256=on"]),
     ("other-cpu-aarch64-gpus", "one row in ten on emulated GPUs, on an emulated CPU of aarch64",
      [OTHER, "--devices", "emu:sm_80@aarch64,emu:gfx942@aarch64", "--every", "10"]),
     ("ring-warps", "each row in the ring on every target, 1, 4 and 8 warps", [RING, "--devices", "cpu," + EMULATED, "--warps", "1,4,8"]),

@@ -31,7 +31,7 @@ from values import (ALL, FLOATS, INTS, PACKED, STORE, Arr, bits_of, compare, edg
 
 warnings.simplefilter("ignore")
 np.seterr(all="ignore")
-LEVELS = ["x86-64-v2", "x86-64-v3", "x86-64-v4", "native", "aarch64", "x86-64-v4-zen4", "armv8.4-a", "armv8.6-a", "x86-64-v4-vnni", "x86-64-v4-amx", "x86-64-v4-avx10"]
+LEVELS = ["x86-64-v2", "x86-64-v3", "x86-64-v4", "native", "aarch64", "x86-64-v4-zen4", "armv8.4-a", "armv8.6-a", "x86-64-v4-vnni", "x86-64-v4-amx", "x86-64-v4-avx10", "x86-64-v4-apx", "armv9-a"]
 EMULATED = ["emu:sm_80@x86-64-v2", "emu:gfx942@x86-64-v2"]
 MORE_EMULATED = [f"emu:{t}@{v}" for t in ("sm_90a", "gfx1100") for v in ("x86-64-v2", "x86-64-v3", "aarch64")]
 F8 = ["f8e4m3", "f8e5m2", "f8e4m3fnuz", "f8e5m2fnuz"]

@@ -10,7 +10,8 @@ they wrote. Those are compared with NumPy's by run.py's own functions. Devices: 
 that are named share one boot. Where the level is one of aarch64, QEMU's user mode runs the program instead, made by a cross compiler,
 on the rows' files as they lie; there is no disk and no Linux.
 
---model: a CPU of `bochs --help cpu`. --linux: else what ./bootstrap unpacked under DIR/linux, else the newest in /boot.
+--model: a CPU of `bochs --help cpu`, or of `qemu-aarch64 -cpu help`, with what it has (max,sve256=on); QEMU's own choice has all.
+--linux: else what ./bootstrap unpacked under DIR/linux, else the newest in /boot.
 --seconds: how long Bochs may take. --keep DIR leaves the rows' files, the disk and what the machine said there.
 Needs NumPy and what other_cpu.needs lists (file, Debian's package; QEMU those named in CROSS, Bochs the others); where one is
 missing, all is skipped with its name.
@@ -208,7 +209,7 @@ def boot(cx, size):
 def run_in_qemu(cx):
     """Runs the program here, with QEMU; False when it took too long. What it sent is in the file `sent`."""
     try:
-        subprocess.run([NEEDS["qemu-user"], cx.program, "sent"], check=False, timeout=cx.seconds)
+        subprocess.run([NEEDS["qemu-user"], *(["-cpu", cx.model] if cx.model else []), cx.program, "sent"], check=False, timeout=cx.seconds)
         return True
     except subprocess.TimeoutExpired:
         return False
@@ -253,7 +254,7 @@ def parse():
     ap = argparse.ArgumentParser()
     ap.add_argument("--build", default=os.path.join(ROOT, "build"))
     ap.add_argument("--devices", default="cpu:x86-64-v4")
-    ap.add_argument("--model", default="corei7_skylake_x")
+    ap.add_argument("--model")
     ap.add_argument("--linux")
     ap.add_argument("-k", default="")
     ap.add_argument("--every", type=int, default=1)
@@ -265,6 +266,7 @@ def parse():
     cx.build = os.path.abspath(cx.build)
     cx.linux = os.path.abspath(cx.linux or linux_of(cx.build))
     cx.cross = re.search("aarch64|armv", cx.devices) is not None
+    cx.model = cx.model or ("" if cx.cross else "corei7_skylake_x")
     cx.program = os.path.join(cx.build, "test", "tools", "other_cpu" + ("_aarch64" if cx.cross else ""))
     cx.tilec = os.path.join(cx.build, "bin", "tilec")
     return cx

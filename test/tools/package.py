@@ -57,7 +57,7 @@ FILES = {
     "results.json": json.dumps({"format": "tile-tune", "version": 1, "results": [
         {"kernel": "own", "constants": "", "hash": "0", "device": {"target": "cpu:" + level, "name": "", "threads": 1}, "keys": "",
          "bucket": [], "sizes": [], "best": "V=5", "how": "timed", "tool": "", "times": {"V=5": 1}}
-        for level in ("x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni", "x86-64-v4-zen4", "x86-64-v4-avx10", "x86-64-v4-amx", "aarch64", "armv8.4-a", "armv8.6-a")]}),
+        for level in ("x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni", "x86-64-v4-zen4", "x86-64-v4-avx10", "x86-64-v4-apx", "x86-64-v4-amx", "aarch64", "armv8.4-a", "armv8.6-a", "armv9-a")]}),
     "CMakeLists.txt": CMAKE,
     "one.c": '#include "add.h"\nint one(float *x, float *y);\nint one(float *x, float *y) { return add(0, x, y, 1); }\n',
     "two.c": '#include "add.h"\nint two(float *x, float *y);\nint two(float *x, float *y) { return add(0, x, y, 1); }\n',

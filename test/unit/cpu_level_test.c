@@ -32,14 +32,18 @@ static uint64_t set_of(const char *names)
     return set;
 }
 
+static const char APX[] = "egpr ndd ccmp nf push2pop2 ppx zu";
+
 static void levels_hold_each_other(void)
 {
     uint64_t v2 = features_of("x86-64-v2"), v3 = features_of("x86-64-v3"),
              v4 = features_of("x86-64-v4"), arm = features_of("aarch64"),
-             dots = features_of("armv8.4-a"), blocks = features_of("armv8.6-a");
+             dots = features_of("armv8.4-a"), blocks = features_of("armv8.6-a"),
+             sve2 = features_of("armv9-a");
     CHECK((arm & dots) == arm && (dots & blocks) == dots);
+    CHECK((sve2 & blocks) == blocks && (sve2 & ~blocks) == set_of("sve sve2"));
     CHECK((dots & set_of("dotprod i8mm")) == set_of("dotprod"));
-    CHECK((blocks & set_of("dotprod i8mm")) == set_of("dotprod i8mm"));
+    CHECK((blocks & ~dots) == set_of("i8mm bf16"));
     CHECK((v2 & v3) == v2 && v2 != v3);
     CHECK((v3 & v4) == v3 && v3 != v4);
     uint64_t vnni = features_of("x86-64-v4-vnni"), zen4 = features_of("x86-64-v4-zen4"),
@@ -49,6 +53,7 @@ static void levels_hold_each_other(void)
     CHECK((vnni & avx10) == vnni);
     CHECK((avx10 & ~vnni) == set_of("avx512bf16 avx512fp16 avx10.1-512"));
     CHECK((amx & ~vnni) == set_of("avx512bf16 amx-tile amx-int8 amx-bf16"));
+    CHECK((features_of("x86-64-v4-apx") & ~avx10) == set_of(APX));
     CHECK((v4 & arm) == 0);
     CHECK((v2 & set_of("x86-64 sse4.1 ssse3")) == set_of("x86-64 sse4.1 ssse3"));
     CHECK((v2 & set_of("avx fma f16c")) == 0);
@@ -72,11 +77,14 @@ static void machines_have_levels(void)
     CHECK(says("below x86-64-v2: it lacks sse4.1"));
     CHECK_INT(tl_cpu_open("cpu:aarch64", "aarch64", v2, &set), TILE_UNAVAILABLE);
     CHECK(says("this machine is x86-64, not aarch64"));
+    CHECK_INT(tl_cpu_open("cpu:armv9-a", "armv9-a", features_of("armv8.6-a"), &set),
+              TILE_UNAVAILABLE);
+    CHECK(says("this CPU is below armv9-a: it lacks sve, sve2"));
     CHECK_INT(tl_cpu_open("cpu:x86-64-v5", "x86-64-v5", v4, &set), TILE_BAD_ARGUMENT);
     CHECK(says(
         "unknown CPU level 'x86-64-v5'; expected one of native, x86-64-v2, x86-64-v3, x86-64-v4, "
-        "x86-64-v4-vnni, x86-64-v4-zen4, x86-64-v4-avx10, x86-64-v4-amx, aarch64, armv8.4-a, "
-        "armv8.6-a"));
+        "x86-64-v4-vnni, x86-64-v4-zen4, x86-64-v4-avx10, x86-64-v4-apx, x86-64-v4-amx, aarch64, "
+        "armv8.4-a, armv8.6-a, armv9-a"));
 }
 
 static void lacking_names_are_listed(void)
@@ -164,6 +172,28 @@ static void avx10_wants_its_bit_and_its_registers(void)
     other_cpu.saved = AVX;
     CHECK_INT(tl_cpu_open("d", "x86-64-v3", tl_cpu_machine(), &set), TILE_OK);
     CHECK(!(tl_cpu_machine() & set_of("avx10.1-512 avx512fp16 amx-tile")));
+    other_cpu.is = false;
+}
+
+/* APX likewise: bit 21, and registers 16 to 31, which older systems do not keep. */
+static void apx_wants_its_bit_and_its_registers(void)
+{
+    static const char LEVEL[] = "x86-64-v4-apx";
+    enum { ALL = 0x800e7, REGISTERS = 0x80000, APX_F = 1 << 21 };
+    uint64_t set;
+    other_cpu.is = true;
+    other_cpu.saved = ALL;
+    CHECK_INT(tl_cpu_open("d", LEVEL, tl_cpu_machine(), &set), TILE_OK);
+    CHECK(set == features_of(LEVEL));
+    other_cpu.lacks = APX_F;
+    CHECK_INT(tl_cpu_open("d", LEVEL, tl_cpu_machine(), &set), TILE_UNAVAILABLE);
+    CHECK(says("below x86-64-v4-apx: it lacks egpr, ndd, ccmp, nf, push2pop2, ppx, zu"));
+    other_cpu.lacks = 0;
+    other_cpu.saved = ALL & ~REGISTERS;
+    CHECK_INT(tl_cpu_open("d", LEVEL, tl_cpu_machine(), &set), TILE_UNAVAILABLE);
+    CHECK(says("it lacks egpr"));
+    CHECK_INT(tl_cpu_open("d", "x86-64-v4-avx10", tl_cpu_machine(), &set), TILE_OK);
+    CHECK(!(tl_cpu_machine() & set_of(APX)));
     other_cpu.is = false;
 }
 #endif
@@ -333,6 +363,7 @@ int main(void)
     tiles_want_permission();
 #if defined(__x86_64__)
     avx10_wants_its_bit_and_its_registers();
+    apx_wants_its_bit_and_its_registers();
     images_say_what_they_want();
     the_best_of_several_is_taken();
 #endif
