@@ -123,8 +123,10 @@ static bool is_map(const check *c, const tile_image_kernel *k, const tile_image_
     uint32_t row = s->axis & 15, other = s->axis >> 4 & 15, span = s->axis >> 8;
     uint32_t columns = s->box & 0xffff, rows = s->box >> 16;
     uint32_t bits = (uint32_t)tile_dtype_bits((tile_dtype)p->dtype);
+    bool bytes = bits >= 8 || row + 1 == p->rank; /* packed elements lie along the last axis */
+    bits = bits < 8 ? 8 : bits;
     return p->kind == TILE_PARAM_VIEW && p->rank <= MOST_RANK && row < p->rank && other < p->rank &&
-           row != other && (span == 128 || span == 64 || span == 32) && bits >= 8 &&
+           row != other && (span == 128 || span == 64 || span == 32) && bytes &&
            columns * bits == span * 8 && rows > 0 && rows <= MOST_BOX;
 }
 
