@@ -126,8 +126,10 @@ static bool is_map(const check *c, const tile_image_kernel *k, const tile_image_
     bool wide = s->axis & TILE_MAP_WIDE;
     if (s->axis >> 16 != (wide ? TILE_MAP_WIDE >> 16 : 0) || (wide && span != 128))
         return false;
+    bool bytes = bits >= 8 || row + 1 == p->rank; /* packed elements lie along the last axis */
+    bits = bits < 8 ? 8 : bits;
     return p->kind == TILE_PARAM_VIEW && p->rank <= MOST_RANK && row < p->rank && other < p->rank &&
-           row != other && (span == 128 || span == 64 || span == 32) && bits >= 8 &&
+           row != other && (span == 128 || span == 64 || span == 32) && bytes &&
            columns * bits == span * 8 && rows > 0 && rows <= MOST_BOX;
 }
 

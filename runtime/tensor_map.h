@@ -7,7 +7,8 @@
 
 enum { TL_MAP_RANK = 5 };
 
-/* Axes innermost first; strides in bytes, that of axis 0 is an element. */
+/* Axes innermost first; strides in bytes, that of axis 0 is an element. Of packed elements it is a
+ * map of their bytes. */
 typedef struct tl_tensor_map tl_tensor_map;
 struct tl_tensor_map {
     uint64_t address, extent[TL_MAP_RANK], stride[TL_MAP_RANK];

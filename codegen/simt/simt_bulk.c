@@ -154,7 +154,7 @@ void tl_simt_mbar_wait(TlSimt *g, const TlOp *op)
 
 static LLVMValueRef map_of(TlSimt *g, const TlPlace *p, const TlBulk *bulk)
 {
-    return tl_gen_map_slot(&g->gen, p->base->index, bulk);
+    return tl_gen_map_slot(&g->gen, tl_bulk_param(p)->index, bulk);
 }
 
 /* Is one of the view's axes empty? */
@@ -228,7 +228,7 @@ static void copy(TlSimt *g, const TlOp *op)
     uint32_t still = still_axis(op, &p);
     bool all = programs > 1, pair = tl_attr_flag(op, TL_ATTR_PAIR);
     tl_leaf leaf = pair ? TL_LEAF_BULK_PAIR_1 : all ? TL_LEAF_BULK_ALL_1 : TL_LEAF_BULK_1;
-    g->param = (int)p.base->index;
+    g->param = (int)tl_bulk_param(&p)->index;
     for (uint32_t i = 0; i < bulk.boxes.len; i++) {
         const TlBulkBox *box = &bulk.boxes.data[i];
         LLVMValueRef args[5 + TL_BULK_MAX_RANK] = {
@@ -325,7 +325,7 @@ static void store(TlSimt *g, const TlOp *op)
     bool known = tl_bulk_plan(g->arena, op, p.buf->type, &bulk);
     TL_ASSERT(known, "'%s' has a bulk store that no box makes", g->fn->name);
     LLVMValueRef map = map_of(g, &p, &bulk), from = offset_of(g, p.buf, p.slot);
-    g->param = (int)p.base->index;
+    g->param = (int)tl_bulk_param(&p)->index;
     for (uint32_t i = 0; i < bulk.boxes.len; i++) {
         const TlBulkBox *box = &bulk.boxes.data[i];
         LLVMValueRef at = LLVMBuildAdd(g->b, from, tl_simt_i32(g, box->offset), ""),

@@ -79,10 +79,23 @@ static void cut(TlArena *arena, TlBulk *b, const TlType *buf, int row, int32_t p
         }
 }
 
+static bool is_param(const TlValue *v)
+{
+    return v->type->kind == TL_VIEW && !v->def && !v->block->parent;
+}
+
+const TlValue *tl_bulk_param(const TlPlace *p)
+{
+    const TlOp *view = p->base->def, *of = NULL;
+    if (view && view->opcode == TL_OP_VIEW && tl_attr_flag(view, TL_ATTR_PACKED))
+        of = tl_in(view, 0)->def;
+    const TlValue *v = of && of->opcode == TL_OP_VIEW_PTR ? tl_in(of, 0) : p->base;
+    return is_param(v) ? v : NULL;
+}
+
 static TlBulkFault fault_of(const TlPlace *p, const TlType *buf)
 {
-    bool param = p->base->type->kind == TL_VIEW && !p->base->def && !p->base->block->parent;
-    if (!param || !p->axes)
+    if (!tl_bulk_param(p) || !p->axes)
         return TL_BULK_VIEW;
     if (p->rank != 2 || p->base->type->rank > TL_BULK_MAX_RANK)
         return TL_BULK_AXES;

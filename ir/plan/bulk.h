@@ -3,8 +3,9 @@
  * runtime/contract/tile_image.h.
  *
  * A box is what one instruction copies: `columns` elements along the axis in which memory counts
- * up, at most 128 bytes, and `rows`, at most 256, along another. In shared memory it is a panel of
- * rows, whose 16-byte or 32-byte pieces are XORed by the row: the image of stage_layout.h. */
+ * up, at most 128 bytes (of a view of packed elements its bytes, two each), and `rows`, at most
+ * 256, along another. In shared memory it is a panel of rows, whose 16-byte or 32-byte pieces are
+ * XORed by the row: the image of stage_layout.h. */
 #ifndef TL_BULK_H
 #define TL_BULK_H
 #include "ir/ir.h"
@@ -58,4 +59,7 @@ bool tl_bulk_plan(TlArena *arena, const TlOp *op, const TlType *buf, TlBulk *out
 bool tl_bulk_plan_parts(TlArena *arena, const TlOp *op, const TlType *buf, int32_t parts,
                         TlBulk *out);
 tile_image_slot tl_bulk_slot(const TlBulk *bulk, uint32_t param);
+/* The parameter that a place's view is, or whose packed elements' bytes (unpack) it is; NULL:
+ * neither. */
+const TlValue *tl_bulk_param(const TlPlace *p);
 #endif

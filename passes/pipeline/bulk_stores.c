@@ -137,7 +137,8 @@ static TlThreadsStore ask_map(Stores *s, const Sending *x)
     TlBulk b;
     if (!tl_bulk_plan(s->px->scratch, x->store, x->buf, &b))
         return TL_THREADS_BOXES;
-    tile_image_slot map = tl_bulk_slot(&b, tl_op_place(x->store).base->index);
+    TlPlace p = tl_op_place(x->store);
+    tile_image_slot map = tl_bulk_slot(&b, tl_bulk_param(&p)->index);
     for (uint32_t i = 0; i < s->maps.len; i++)
         if (memcmp(&s->maps.data[i], &map, sizeof map) == 0)
             return TL_THREADS_NONE;

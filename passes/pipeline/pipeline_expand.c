@@ -288,19 +288,32 @@ static bool may_come_first(const TlOp *op)
     return op->opcode == TL_OP_TRANS && def && def->opcode == TL_OP_GET && may_come_first(def);
 }
 
+/* A get, or a transposed one, of what threads copied, each a part of it. */
+static bool gets_copied(const TlOp *op)
+{
+    if (op->opcode == TL_OP_TRANS && tl_in(op, 0)->def)
+        return gets_copied(tl_in(op, 0)->def);
+    bool copied = op->opcode == TL_OP_CONST;
+    for (const TlUse *u = op->opcode == TL_OP_GET ? tl_in(op, 0)->uses : NULL; u; u = u->next)
+        copied |= u->user->opcode == TL_OP_COPY && !tl_is_bulk_copy(u->user);
+    return copied;
+}
+
 /* What the first product of the iteration gets, it gets before fetches begin: these take a while,
  * in which its first fragments come; and a barrier before the gets, at which some machines wait for
- * all loads, does not wait for these. */
+ * all loads, does not wait for these. What threads copied comes before what bulk copies brought: a
+ * barrier is for the former alone, and what is read late is not read before a barrier. */
 static void get_first(TlBlock *body)
 {
     TlOp *fetch = first_fetch(body), *next;
-    for (TlOp *op = fetch;
-         op && op->opcode != TL_OP_DOT && op->opcode != TL_OP_PUT && op->opcode != TL_OP_AWAIT;
-         op = next) {
-        next = op->next;
-        if (may_come_first(op))
-            tl_op_move_before(op, fetch);
-    }
+    for (int bulk = 0; bulk < 2; bulk++)
+        for (TlOp *op = fetch;
+             op && op->opcode != TL_OP_DOT && op->opcode != TL_OP_PUT && op->opcode != TL_OP_AWAIT;
+             op = next) {
+            next = op->next;
+            if (may_come_first(op) && (bulk || gets_copied(op)))
+                tl_op_move_before(op, fetch);
+        }
 }
 
 static bool is_of(const TlOp *op, const TlBlock *body)

@@ -48,7 +48,7 @@ enum { MOST_CHAIN = 16 }; /* ops between a load and the convert, kept in an arra
 typedef struct Way {
     TlOp *convert, *load, *chain[MOST_CHAIN];
     uint32_t operand[MOST_CHAIN], n;
-    const TlLayout *get; /* of what is loaded, as it must be got */
+    const TlLayout *get, *result[MOST_CHAIN]; /* of what is loaded, as it must be got; of the ops */
 } Way;
 
 typedef struct Staged { /* a load, as what it is put, and the buffer's type; one for each load */
@@ -71,10 +71,29 @@ typedef struct Stager {
 
 /* ---- 1. what is staged ---- */
 
-/* Can the value be made in another layout at no cost? */
+/* A tile of constants, or that only counts: which half of a byte an element is, as unpack asks. */
+static bool is_pattern(const TlValue *v, int depth)
+{
+    enum { DEEPEST = 6 };
+    const TlOp *op = v->def;
+    if (!op || !tl_has_layout(v->type) || depth > DEEPEST)
+        return false;
+    if (op->opcode == TL_OP_CONST || op->opcode == TL_OP_IOTA)
+        return true;
+    bool moves =
+        op->opcode == TL_OP_RESHAPE || op->opcode == TL_OP_BROADCAST || op->opcode == TL_OP_CONVERT;
+    if (!moves && (!(tl_op_info(op->opcode)->flags & F_ELEM) || op->nregions))
+        return false;
+    for (uint32_t i = 0; i < op->nin; i++)
+        if (!is_pattern(tl_in(op, i), depth + 1))
+            return false;
+    return op->nin > 0;
+}
+
+/* Can the value be made in another layout at no cost, or nearly so? */
 static bool is_made_anywhere(const TlValue *v)
 {
-    return !tl_has_layout(v->type) || (v->def && v->def->opcode == TL_OP_CONST);
+    return !tl_has_layout(v->type) || is_pattern(v, 0);
 }
 
 /* An op of a chain: *out is the operand that leads on. */
@@ -82,7 +101,8 @@ static bool links(const TlOp *op, uint32_t *out)
 {
     bool elementwise = tl_op_info(op->opcode)->flags & F_ELEM && op->nregions == 0;
     uint32_t n = 0;
-    if (op->opcode == TL_OP_TRANS || op->opcode == TL_OP_RESHAPE) {
+    if (op->opcode == TL_OP_TRANS || op->opcode == TL_OP_RESHAPE ||
+        (op->opcode == TL_OP_BROADCAST && tl_has_layout(tl_in(op, 0)->type))) {
         *out = 0;
         return true;
     }
@@ -159,17 +179,47 @@ static bool needs_shared(Stager *s, const TlOp *convert, const TlOp *load, bool 
            (p->kind == TL_CONVERT_SHUFFLE && feeds && shuffles_cost_more(s, load, p));
 }
 
+/* Can the pattern be made in the layout? A reshape may mix up the elements. */
+static bool fits_pattern(const Stager *s, const TlValue *v, const TlLayout *l)
+{
+    const TlOp *op = v->def;
+    if (!tl_has_layout(v->type) || v->type->layout == l)
+        return true;
+    if (!l || op->opcode == TL_OP_CONVERT)
+        return l && fits_pattern(s, tl_in(op, 0), l);
+    for (uint32_t i = 0; i < op->nin; i++)
+        if (!fits_pattern(s, tl_in(op, i), tl_layout_for_operand(s->ctx, op, i, l)))
+            return false;
+    return true;
+}
+
+/* Do the op's other operands fit its result's layout, and does that follow from the one that the
+ * chain comes by? A broadcast's need not: what it repeats is where it is wanted. */
+static bool fits_link(const Stager *s, const Way *w, uint32_t i, const TlLayout *from)
+{
+    const TlOp *op = w->chain[i];
+    if (op->opcode != TL_OP_BROADCAST &&
+        tl_layout_for_result(s->ctx, op, w->operand[i], from) != w->result[i])
+        return false;
+    for (uint32_t k = 0; k < op->nin; k++)
+        if (k != w->operand[i] &&
+            !fits_pattern(s, tl_in(op, k), tl_layout_for_operand(s->ctx, op, k, w->result[i])))
+            return false;
+    return true;
+}
+
 /* The layout from which the chain leads to the convert's; NULL: a reshape mixes up the elements. */
 static void find_get(const Stager *s, Way *w)
 {
-    const TlLayout *want = w->convert->out[0]->type->layout, *l = want;
-    for (uint32_t i = w->n; i-- > 0 && l;)
+    const TlLayout *l = w->convert->out[0]->type->layout;
+    for (uint32_t i = w->n; i-- > 0 && l;) {
+        w->result[i] = l;
         l = tl_layout_for_operand(s->ctx, w->chain[i], w->operand[i], l);
+    }
     w->get = l;
-    for (uint32_t i = 0; i < w->n && l; i++)
-        l = tl_layout_for_result(s->ctx, w->chain[i], w->operand[i], l);
-    if (l != want)
-        w->get = NULL;
+    for (uint32_t i = 0; i < w->n && w->get; i++)
+        if (!fits_link(s, w, i, i ? w->result[i - 1] : l))
+            w->get = NULL;
 }
 
 static void find_ways(Stager *s)
@@ -413,23 +463,30 @@ static TlOp *where_to_get(const TlOp *convert)
     return op;
 }
 
-static TlValue *constant_in(Stager *s, TlBuilder *b, TlValue *v, const TlLayout *l)
+/* A pattern again, in a layout that fits it. */
+static TlValue *pattern_in(Stager *s, TlBuilder *b, TlValue *v, const TlLayout *l)
 {
+    const TlOp *op = v->def;
     if (!tl_has_layout(v->type) || v->type->layout == l)
         return v;
+    if (op->opcode == TL_OP_CONVERT)
+        return pattern_in(s, b, tl_in(op, 0), l);
     const TlType *type = tl_type_with_layout(s->ctx, v->type, l);
-    return tl_op_new(b, TL_OP_CONST, 0, NULL, 1, &type, 0, v->def->nattrs, v->def->attrs)->out[0];
+    TlValue **in = TL_NEW_ARRAY(s->px->scratch, TlValue *, op->nin + 1);
+    for (uint32_t i = 0; i < op->nin; i++)
+        in[i] = pattern_in(s, b, tl_in(op, i), tl_layout_for_operand(s->ctx, op, i, l));
+    return tl_op_like(b, op, op->nin, in, 1, &type)->out[0];
 }
 
-/* Repeats the op of a chain on x. */
-static TlValue *link_again(Stager *s, TlBuilder *b, const TlOp *op, uint32_t operand, TlValue *x)
+/* Repeats the op of a chain on x, its result laid out as `l`. */
+static TlValue *link_again(Stager *s, TlBuilder *b, const TlOp *op, uint32_t operand, TlValue *x,
+                           const TlLayout *l)
 {
-    const TlLayout *l = tl_layout_for_result(s->ctx, op, operand, x->type->layout);
     TlValue **in = TL_NEW_ARRAY(s->px->scratch, TlValue *, op->nin);
     for (uint32_t i = 0; i < op->nin; i++)
         in[i] = i == operand
                     ? x
-                    : constant_in(s, b, tl_in(op, i), tl_layout_for_operand(s->ctx, op, i, l));
+                    : pattern_in(s, b, tl_in(op, i), tl_layout_for_operand(s->ctx, op, i, l));
     const TlType *type = tl_type_with_layout(s->ctx, op->out[0]->type, l);
     b->loc = op->loc;
     TlOp *made = tl_op_like(b, op, op->nin, in, 1, &type);
@@ -444,7 +501,7 @@ static void take_way(Stager *s, const Way *w, const TlOp *put)
     TlValue *in[] = {tl_in(put, 0), tl_in(put, 1)};
     TlValue *x = tl_op_new(&b, TL_OP_GET, 2, in, 1, &type, 0, 0, NULL)->out[0];
     for (uint32_t i = 0; i < w->n; i++)
-        x = link_again(s, &b, w->chain[i], w->operand[i], x);
+        x = link_again(s, &b, w->chain[i], w->operand[i], x, w->result[i]);
     TlValue *result = w->convert->out[0];
     TL_ASSERT(x->type == result->type, "a chain that ends as another tile");
     x->name = result->name ? result->name : x->name;

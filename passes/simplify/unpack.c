@@ -146,7 +146,9 @@ static TlValue *bytes_of(Unpack *u)
         in[1 + d] = extent;
         in[1 + n + d] = stride;
     }
-    return tl_op_new(&u->b, TL_OP_VIEW, (uint32_t)(1 + 2 * n), in, 1, &bytes, 0, 0, NULL)->out[0];
+    TlAttr packed = {.id = TL_ATTR_PACKED, .u.i = 1};
+    return tl_op_new(&u->b, TL_OP_VIEW, (uint32_t)(1 + 2 * n), in, 1, &bytes, 0, 1, &packed)
+        ->out[0];
 }
 
 /* ---- indices ---- */

@@ -78,16 +78,17 @@ typedef enum tile_slot_kind {
      * the low word, 2^s / n rounded up, and s the high one, log2(n) rounded up and 31 more
      * (Granlund and Montgomery 1994) */
     TILE_SLOT_BY_NPID,
-    TILE_SLOT_GROUP,   /* i64 group of the launch, 0 = none */
-    TILE_SLOT_DEBUG,   /* address of the debug buffer, 0 = none */
+    TILE_SLOT_GROUP, /* i64 group of the launch, 0 = none */
+    TILE_SLOT_DEBUG, /* address of the debug buffer, 0 = none */
     /* programs start on `param` dies in turn, and neighbours are to share one: the number of all
      * programs divided by param; the remainder is the high word. There is one at most */
     TILE_SLOT_DIES,
     /* a tensor map of param, a view: 128 bytes instead of 8. Its axes: `axis & 15`, along which
      * elements lie side by side, then all others, the last one first. Its box: box & 0xffff
-     * elements along the first, box >> 16 along axis `axis >> 4 & 15`, 1 along others. Rows of
-     * `axis >> 8 & 255` bytes in shared memory, 128, 64 or 32, whose 16-byte pieces are XORed by
-     * the row; with TILE_MAP_WIDE rows of 128, whose 32-byte pieces are */
+     * elements (of packed ones their bytes) along the first, box >> 16 along axis `axis >> 4 & 15`,
+     * 1 along others. Rows of `axis >> 8 & 255` bytes in shared memory, 128, 64 or 32, whose
+     * 16-byte pieces are XORed by the row; with TILE_MAP_WIDE rows of 128, whose 32-byte pieces
+     * are */
     TILE_SLOT_MAP,
     /* i64 number of programs that start: a kernel that has this slot does the whole grid with any
      * number. There is one at most */
