@@ -205,8 +205,13 @@ void tl_simt_begin_spread(TlSimt *g, uint32_t done, uint32_t of);
 void tl_simt_wait(TlSimt *g, TlOp *op); /* commit, wait */
 /* simt_leaf.c: ops on f32 by leaves, as TlGen.own */
 LLVMValueRef tl_simt_own(TlGen *gen, const TlOp *op, LLVMValueRef *in);
-/* simt_cast.c: lowers a cast of a tile from or to f8 or f4; false: it is none that leaves do */
+/* simt_cast.c: lowers a cast of a tile from or to f8 or f4, or from 4 bits to f16; false: it is
+ * none that is done two at a time */
 bool tl_simt_cast_small(TlSimt *g, const TlOp *op);
+/* a difference in f16 of tiles that were integers of at most 8 bits; false: it is none */
+bool tl_simt_subtract_small(TlSimt *g, const TlOp *op);
+/* integers of 4 bits in f16, or differences and products of such: they lie in pairs */
+bool tl_simt_is_of_nibbles(const TlValue *v);
 /* f32 to bf16 by a leaf, as TlGen.to_bf16 */
 LLVMValueRef tl_simt_to_bf16(TlGen *gen, LLVMValueRef x);
 /* f32 to an integer of 8, 16 or 32 bits by a leaf, as TlGen.to_int */

@@ -433,7 +433,8 @@ static bool is_sum_or_product(const TlOp *op)
 }
 
 /* Is it done with two registers at a time? Sums and products, and f16 that they are computed of:
- * LLVM puts two of them together only if they are built so. (ptxas does by itself, of f16.) */
+ * LLVM puts two of them together only if they are built so. (ptxas does by itself, of f16, but
+ * takes apart first what came in pairs.) */
 static bool is_in_pairs(const TlSimt *g, const TlOp *op)
 {
     const TlTarget *target = g->options->target;
@@ -445,6 +446,8 @@ static bool is_in_pairs(const TlSimt *g, const TlOp *op)
         return target->can & TL_CAN_PAIRS &&
                (is_sum_or_product(op) ||
                 (op->opcode == TL_OP_FMA && !(by_llvm && takes_halves(op))));
+    if (!by_llvm && is_sum_or_product(op) && tl_simt_is_of_nibbles(v))
+        return true;
     if (!by_llvm || v->type->dtype != TL_F16 || is_only_widened(v))
         return false;
     return is_sum_or_product(op) || (op->opcode == TL_OP_CAST && tl_is_int(x->type->dtype) &&
@@ -453,7 +456,7 @@ static bool is_in_pairs(const TlSimt *g, const TlOp *op)
 
 static void lower_elementwise(TlSimt *g, TlOp *op)
 {
-    if (lower_place_test(g, op) || tl_simt_cast_small(g, op))
+    if (lower_place_test(g, op) || tl_simt_cast_small(g, op) || tl_simt_subtract_small(g, op))
         return;
     TlValue *v = op->out[0];
     int64_t n = tl_simt_count(v);
