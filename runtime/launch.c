@@ -222,9 +222,13 @@ static tile_status launch(void *user)
     if (part.count && r->flags & TILE_LAUNCH_TOGETHER)
         return tl_fail(TILE_BAD_ARGUMENT, "kernel '%s': the programs of a part of the grid do not "
                                           "run together", kernel->name);
-    tile_status status = choose(&r->q, &bound);
-    if (status != TILE_OK || !bound.launch.programs)
-        return status;
+    if (!tl_again_take(&r->q, &bound)) {
+        tile_status status = choose(&r->q, &bound);
+        if (status != TILE_OK || !bound.launch.programs)
+            return status;
+        tl_again_note(&r->q, &bound);
+    }
+    tile_status status = TILE_OK;
     if (part.index && !device->driver->runs_parts)
         return TILE_OK;
     if (!bound.form || !atomic_load_explicit(&bound.form->ready, memory_order_acquire))

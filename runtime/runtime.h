@@ -97,6 +97,18 @@ typedef struct tl_image {
     tl_instance *instances;
 } tl_image;
 
+/* What the arguments of a launch were found to be (launch_again.c). */
+enum { TL_AGAIN_ARGS = 6, TL_AGAIN_SLOTS = 32 };
+typedef struct tl_again {
+    atomic_bool busy;
+    uint32_t nargs; /* 0: of no launch */
+    uint64_t sign;  /* of the arguments of the last launch that was bound */
+    tile_arg given[TL_AGAIN_ARGS], args[TL_AGAIN_ARGS];
+    uint64_t slots[TL_AGAIN_SLOTS];
+    tl_launch launch; /* but for its arrays */
+    tl_instance *form;
+} tl_again;
+
 struct tile_kernel {
     tile_module *module;
     tile_kernel *next;
@@ -111,6 +123,7 @@ struct tile_kernel {
         const int32_t *bucket; /* of the image: one for which it was found best; NULL: of none */
     } *rows;
     bool tuned;               /* some have buckets */
+    tl_again again;
 };
 typedef struct tl_row tl_row;
 
@@ -223,6 +236,10 @@ typedef struct tl_bound {
     tl_instance *form; /* NULL: there is none yet, and launch lacks image, kernel and slots: */
     tl_wish wish;      /* which form is to be made */
 } tl_bound;
+/* launch_again.c. Are the arguments those of a launch before? Then `out` is as tl_choose left it;
+ * what a launch was found to be is noted for that. */
+bool tl_again_take(const tl_question *q, tl_bound *out);
+void tl_again_note(const tl_question *q, const tl_bound *bound);
 typedef enum tl_bind_result {
     TL_BIND_OK,
     TL_BIND_ERROR,
