@@ -138,6 +138,7 @@ struct TlCpuAt {
     LLVMValueRef idx[TL_MAX_RANK]; /* i64 */
     int rank, lane, width;         /* width 1: scalars */
     bool whole; /* all that the nest has asked of is inside; it needs no tests */
+    bool slides;  /* else: what slides where it is tested does so, as no start wraps */
     bool shifted; /* the first lane is any element; else their number divides its index */
     TlCpuRow *row;     /* NULL: there is none */
     TlCpuColumn *column; /* NULL: homes are in memory */
@@ -401,7 +402,11 @@ void tl_cpu_prefetch(TlCpuGen *g, const TlCpuAt *at);
 
 /* ---- cpu_sliding.c: windows that slide along the lanes ---- */
 
-uint32_t tl_cpu_sliding_states(const TlCpuGen *g, const TlNest *n); /* that its loop carries */
+/* Those that the loop at the position carries. */
+uint32_t tl_cpu_sliding_states(const TlCpuGen *g, const TlCpuAt *at);
+/* i1: do starts of taps follow each other? Then these slide where they are tested. NULL: they never
+ * do. */
+LLVMValueRef tl_cpu_sliding_tested(TlCpuGen *g, const TlNest *n);
 /* The states before the vector at `begin`, where all is inside. */
 void tl_cpu_sliding_begin(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef begin,
                           LLVMValueRef *state);

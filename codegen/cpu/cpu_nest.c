@@ -215,7 +215,7 @@ static void some_lanes(TlCpuGen *g, const TlCpuAt *at, LLVMValueRef from, LLVMVa
 {
     TlCpuLoop l;
     LLVMValueRef state[TL_NEST_SUMS];
-    uint32_t states = at->whole ? tl_cpu_sliding_states(g, at->row->nest) : 0;
+    uint32_t states = tl_cpu_sliding_states(g, at);
     if (states)
         tl_cpu_sliding_begin(g, at, from, state);
     if (LLVMIsAConstantInt(from) && LLVMIsAConstantInt(to)) {
@@ -243,7 +243,7 @@ static void part_of_lanes(TlCpuGen *g, const TlCpuAt *at, LLVMValueRef from, LLV
     bool known = LLVMIsAConstantInt(from) && LLVMIsAConstantInt(to);
     if (known && LLVMConstIntGetSExtValue(from) >= LLVMConstIntGetSExtValue(to))
         return;
-    bool slides = at->whole && tl_cpu_sliding_states(g, at->row->nest); /* it reads before */
+    bool slides = tl_cpu_sliding_states(g, at); /* it reads before the loop */
     LLVMValueRef any = slides && !known ? LLVMBuildICmp(g->b, LLVMIntSLT, from, to, "") : NULL;
     TlCpuBranch branch = tl_cpu_branch(g, any, true, "some", "none");
     some_lanes(g, at, from, to, body);
@@ -302,7 +302,7 @@ static void one_vector(TlCpuGen *g, TlCpuAt *at, LLVMValueRef end, const Body *b
 }
 
 /* The vectors before those that are inside, and behind them. */
-static void tested_lanes(TlCpuGen *g, TlCpuAt *at, const TlCpuBounds *b, const Body *body)
+static void tested_sides(TlCpuGen *g, TlCpuAt *at, const TlCpuBounds *b, const Body *body)
 {
     const TlNest *n = at->row->nest;
     const TlNestForm *f = &n->form;
@@ -324,6 +324,23 @@ static void tested_lanes(TlCpuGen *g, TlCpuAt *at, const TlCpuBounds *b, const B
     part_of_lanes(g, at, LLVMBuildSelect(g->b, is_first, zero, b->end, ""),
                   LLVMBuildSelect(g->b, is_first, b->begin, last, ""), body);
     tl_cpu_loop_end(g, &sides, NULL);
+}
+
+/* The same, where starts of taps do not wrap, by what slides. */
+static void tested_lanes(TlCpuGen *g, TlCpuAt *at, const TlCpuBounds *b, const Body *body)
+{
+    LLVMValueRef slides = tl_cpu_sliding_tested(g, at->row->nest);
+    TlCpuFork f = {0};
+    if (slides) {
+        f = tl_cpu_fork(g, slides);
+        at->slides = true;
+        tested_sides(g, at, b, body);
+        at->slides = false;
+        tl_cpu_fork_else(g, &f, NULL);
+    }
+    tested_sides(g, at, b, body);
+    if (slides)
+        tl_cpu_fork_end(g, &f, NULL);
 }
 
 /* Vectors that are inside, then those that are tested. */

@@ -1,22 +1,63 @@
 /* Windows that slide along the lanes (nest_sliding.c): their states, from vector to vector of a row
- * of which all is inside. */
+ * of which all is inside, or is tested. */
 #include "codegen/cpu/cpu.h"
 
-static const TlNestSpread *spread_of(const TlCpuGen *g, const TlNest *n, uint32_t i)
+/* A spread value that the loop at the position carries; NULL: it does not. */
+static const TlNestSpread *spread_of(const TlCpuGen *g, const TlCpuAt *at, uint32_t i)
 {
-    const TlNestSpread *s = tl_map_get_ptr(&g->plan->spreads, n->spreads.data[i]);
-    return s->carried ? s : NULL;
+    const TlNestSpread *s = tl_map_get_ptr(&g->plan->spreads, at->row->nest->spreads.data[i]);
+    return s->carried && at->whole ? s : NULL;
 }
 
-uint32_t tl_cpu_sliding_states(const TlCpuGen *g, const TlNest *n)
+static bool slides_at(const TlNestSliding *s, const TlCpuAt *at)
 {
+    return at->whole || (at->slides && s->tested);
+}
+
+uint32_t tl_cpu_sliding_states(const TlCpuGen *g, const TlCpuAt *at)
+{
+    const TlNest *n = at->row->nest;
     uint32_t states = 0;
     for (uint32_t i = 0; i < n->spreads.len; i++)
-        states += spread_of(g, n, i) != NULL;
+        states += spread_of(g, at, i) != NULL;
     for (uint32_t i = 0; i < n->sliding.len; i++)
         for (uint32_t k = 0; k < n->sliding.data[i]->taps.len; k++)
-            states += (uint32_t)n->sliding.data[i]->taps.data[k]->nsteps;
+            if (slides_at(n->sliding.data[i], at))
+                states += (uint32_t)n->sliding.data[i]->taps.data[k]->nsteps;
     return states;
+}
+
+/* Does the tap's load begin `by` elements behind the first one's, as numbers of 64 bits? */
+static LLVMValueRef is_behind(TlCpuGen *g, const TlNest *n, const TlNestAccess *first,
+                              const TlNestAccess *tap, int by)
+{
+    const TlCpuAccess *a = tl_cpu_access_of(g, first->op), *b = tl_cpu_access_of(g, tap->op);
+    LLVMValueRef all = LLVMConstInt(g->i1, 1, 0);
+    for (uint32_t i = 0; i < first->place.naxes; i++) {
+        const TlAxis *axis = &first->place.axes[i];
+        if (first->axis[i].dim != n->lane || axis->kind == TL_AXIS_SCALAR)
+            continue;
+        int64_t step = axis->kind == TL_AXIS_SLICE ? axis->step : 1;
+        LLVMValueRef to = LLVMBuildAdd(g->b, a->start[i], tl_gen_int(&g->gen, by * step), "");
+        all = LLVMBuildAnd(g->b, all, LLVMBuildICmp(g->b, LLVMIntEQ, to, b->start[i], ""), "");
+    }
+    return all;
+}
+
+LLVMValueRef tl_cpu_sliding_tested(TlCpuGen *g, const TlNest *n)
+{
+    LLVMValueRef all = NULL;
+    for (uint32_t i = 0; i < n->sliding.len; i++)
+        for (uint32_t k = 0; k < n->sliding.data[i]->taps.len && n->sliding.data[i]->tested; k++) {
+            const TlNestTaps *t = n->sliding.data[i]->taps.data[k];
+            const TlNestAccess *first = tl_nest_tap_load(g->plan, t->tap[0]);
+            for (int m = 1; m < t->n; m++) {
+                const TlNestAccess *tap = tl_nest_tap_load(g->plan, t->tap[m]);
+                LLVMValueRef is = is_behind(g, n, first, tap, m);
+                all = all ? LLVMBuildAnd(g->b, all, is, "") : is;
+            }
+        }
+    return all;
 }
 
 /* `by` lanes back: those that come in are the last ones of the vector before. */
@@ -115,7 +156,7 @@ void tl_cpu_sliding_begin(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef begin,
     tl_map_init(&at.memo, g->arena);
     at.idx[at.lane] = begin;
     for (uint32_t i = 0; i < n->spreads.len; i++) {
-        const TlNestSpread *s = spread_of(g, n, i);
+        const TlNestSpread *s = spread_of(g, &at, i);
         if (!s) /* else the vector before ends with the window's first elements */
             continue;
         LLVMValueRef x = tl_cpu_spread_elements(g, n->spreads.data[i], s, &at, 0, s->carried);
@@ -125,6 +166,8 @@ void tl_cpu_sliding_begin(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef begin,
         for (uint32_t k = 0; k < n->sliding.data[i]->taps.len; k++) {
             const TlNestSliding *s = n->sliding.data[i];
             const TlNestTaps *t = s->taps.data[k];
+            if (!slides_at(s, &at))
+                continue;
             int vectors = (t->n - 1 + at.width - 1) / at.width;
             for (int v = vectors; v > 0; v--) {
                 LLVMValueRef x = tap_of(g, s, earlier(g, t, &at, v));
@@ -153,11 +196,13 @@ void tl_cpu_sliding_step(TlCpuGen *g, TlCpuAt *at, LLVMValueRef *state)
 {
     const TlNest *n = at->row->nest;
     for (uint32_t i = 0; i < n->spreads.len; i++)
-        if (spread_of(g, n, i))
-            step_spread(g, n->spreads.data[i], spread_of(g, n, i), at, state++);
+        if (spread_of(g, at, i))
+            step_spread(g, n->spreads.data[i], spread_of(g, at, i), at, state++);
     for (uint32_t i = 0; i < n->sliding.len; i++) {
         const TlNestSliding *s = n->sliding.data[i];
         LLVMValueRef r = NULL;
+        if (!slides_at(s, at))
+            continue;
         for (uint32_t k = 0; k < s->taps.len; k++) {
             const TlNestTaps *t = s->taps.data[k];
             LLVMValueRef x = tap_of(g, s, tl_cpu_eval(g, t->tap[t->n - 1], at));

@@ -570,6 +570,9 @@ typedef struct TlNestSliding {
     TlOp *op;
     TlValue *floor; /* a number that is one of the operands: no tap is NaN beside it. NULL: none */
     bool backwards; /* the last tap comes first */
+    /* Elements that are tested slide, too, where the run finds that no start wraps: taps are loads
+     * within the same bounds. */
+    bool tested;
     TL_VEC(TlNestTaps *) taps;
     TL_VEC(TlValue *) others;
 } TlNestSliding;
@@ -718,6 +721,8 @@ void tl_nest_find_whole(TlNests *plan);   /* nest_whole.c */
 void tl_nest_find_columns(TlNests *plan); /* nest_columns.c */
 void tl_nest_keep(TlNests *plan);         /* nest_keep.c */
 void tl_nest_find_sliding(TlNests *plan); /* nest_sliding.c */
+/* The load that a tap is, or widens; NULL: it is more. */
+const TlNestAccess *tl_nest_tap_load(const TlNests *plan, const TlValue *tap);
 bool tl_nest_slides(const TlNests *plan, const TlNest *n); /* from vector to vector of a row? */
 void tl_nest_find_abreast(TlNests *plan); /* nest_abreast.c */
 void tl_nest_find_wanted(TlNests *plan);  /* nest_wanted.c */

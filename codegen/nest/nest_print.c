@@ -286,6 +286,7 @@ static void put_sliding(Print *p, const TlNest *n)
             tl_sbuf_putf(p->out, ", %s of %d neighbours in %d steps with the vector before",
                          tl_op_info(s->op->opcode)->text, s->taps.data[k]->n,
                          s->taps.data[k]->nsteps);
+        put_flag(p, s->tested, "where they are tested, too");
     }
 }
 

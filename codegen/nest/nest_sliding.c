@@ -324,6 +324,46 @@ static int registers_of(const Chain *c, int states)
     return states * registers;
 }
 
+/* ---- elements that are tested ---- */
+
+const TlNestAccess *tl_nest_tap_load(const TlNests *plan, const TlValue *tap)
+{
+    const TlOp *op = tap->def;
+    while (op && op->nin == 1 && tl_op_info(op->opcode)->flags & F_ELEM)
+        op = tl_in(op, 0)->def;
+    return op && op->opcode == TL_OP_LOAD ? tl_map_get_ptr(&plan->access, op) : NULL;
+}
+
+/* Are elements outside of bounds the same for both loads? */
+static bool has_same_bounds(const TlNestAccess *a, const TlNestAccess *b)
+{
+    for (uint32_t i = 0; i < a->place.naxes; i++) {
+        const TlNestAffine *f = &a->axis[i].affine, *g = &b->axis[i].affine;
+        if (f->least != g->least || f->most != g->most || f->least_wins != g->least_wins ||
+            a->bounds != b->bounds)
+            return false;
+    }
+    return true;
+}
+
+/* Is a tap's element, tested, the next tap's, one place before, if starts do not wrap? Of a tile's
+ * last vector, elements in the padding are not loaded. */
+static bool slide_tested(const TlNests *plan, const TlNest *n, const TlNestSliding *s)
+{
+    bool may = n->tested > 1 && n->form.extent[n->lane] % n->tested == 0;
+    for (uint32_t i = 0; may && i < s->taps.len; i++) {
+        const TlNestTaps *t = s->taps.data[i];
+        const TlNestAccess *first = tl_nest_tap_load(plan, t->tap[0]);
+        for (int k = 0; may && k < t->nsteps; k++)
+            may = t->step[k].by <= n->tested;
+        for (int k = 0; may && k < t->n; k++) {
+            const TlNestAccess *a = tl_nest_tap_load(plan, t->tap[k]);
+            may = first && a && has_same_bounds(first, a) && !a->forks;
+        }
+    }
+    return may;
+}
+
 /* ---- the pass ---- */
 
 bool tl_nest_slides(const TlNests *plan, const TlNest *n)
@@ -423,6 +463,7 @@ static bool slide(Chain *c, int *held)
     for (int i = 0; i < c->n; i++)
         if (c->leaf[i].value && c->leaf[i].value != c->floor)
             tl_vec_push(c->plan->arena, &s->others, c->leaf[i].value);
+    s->tested = slide_tested(c->plan, c->nest, s);
     if (s->taps.len)
         tl_vec_push(c->plan->arena, &c->nest->sliding, s);
     return s->taps.len > 0;

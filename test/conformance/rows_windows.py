@@ -254,3 +254,41 @@ for k, t in enumerate(("u8", "i8", "u16", "i16", "i32", "u32", "i64", "f16", "bf
              **{n: poison(t, *shape)
                 for n in ("high", "low", "plain", "box", *(("sum", "all", "any") if sums else ()))}},
             lambda a, s=sums: slides(a, s))
+
+# Starts that wrap at the ends of i32: windows slide there by none of their elements.
+FAR = (0, -3, 290, -2**31, -2**31 + 5, 2**31 - 3, 2**31 - 70)
+
+
+def far_windows(a):
+    x, n = a["x"], len(a["x"])
+    r = {"edge": [], "zero": []}
+    for s in FAR:
+        starts = [(s + d - 4 + 2**31) % 2**32 - 2**31 for d in range(9)]
+        at = [np.arange(128) + start for start in starts]
+        r["edge"].append(np.maximum.reduce([x[np.clip(i, 0, n - 1)] for i in at]))
+        r["zero"].append(np.maximum.reduce([taken_at(x, i) for i in at]))
+    return {k: exact(np.stack(v)) for k, v in r.items()}
+
+
+def taken_at(x, at):
+    inside = (at >= 0) & (at < len(x))
+    return np.where(inside, x[np.where(inside, at, 0)], np.zeros((), x.dtype))
+
+
+for k, t in enumerate(("u8", "i32", "f32", "f64")):
+    row(
+        f"windows_slide_far_{t}", f"""
+kernel k(const {t} x[N], const i32 starts[R], {t} edge[R, C], {t} zero[R, C])
+    grid({len(FAR)})
+{{
+    int p = pid(0);
+    int s = starts[p];
+    auto v = load(x[s - 4 +: 128], border = edge);
+    static for (int d : range(1, 9)) v = max(v, load(x[s - 4 + d +: 128], border = edge));
+    edge[p, 0 +: 128] = v;
+    auto u = x[s - 4 +: 128];
+    static for (int d : range(1, 9)) u = max(u, x[s - 4 + d +: 128]);
+    zero[p, 0 +: 128] = u;
+}}
+""", {"x": values(t, 80 + k, 301), "starts": Arr("i32", np.array(FAR, np.int32)),
+      "edge": poison(t, len(FAR), 128), "zero": poison(t, len(FAR), 128)}, lambda a: far_windows(a))

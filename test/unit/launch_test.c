@@ -892,6 +892,50 @@ static void launch_slots(void)
     CHECK_INT(seen.slots[1], 0);
 }
 
+/* The same arguments again, of which a kernel keeps what they are; others in between. */
+static void arguments_again(void)
+{
+    const KernelSpec scale = {
+        .name = "scale",
+        .params = {{"x", "f32 const view M,N"}, {"y", "f32 view M,N"}, {"a", "i32 scalar"}},
+        .grid = {"M 4 cdiv"}};
+    tile_kernel *k = get(&scale, 1, NULL);
+    float *p = memory, *c = memory + (1 << 15);
+    uint64_t slots[16], sequence = 0;
+    for (int round = 0; round < 5; round++) {
+        ACCEPTED(k, 3, tile_view(p, 9, 5), tile_view(c, 9, 5), tile_i32(2));
+        CHECK_INT(seen.launch.grid[0], 3);
+        CHECK_INT(seen.args[0].stride[0], 5);
+        CHECK_INT(seen.args[1].bytes, 9 * 5 * 4);
+        CHECK(seen.launch.nslots <= 16 && (!round || seen.launch.sequence == sequence + 1));
+        CHECK(!round || memcmp(slots, seen.slots, seen.launch.nslots * sizeof *slots) == 0);
+        memcpy(slots, seen.slots, sizeof slots);
+        sequence = seen.launch.sequence;
+    }
+    ACCEPTED(k, 3, tile_view(p, 9, 5), tile_view(c, 9, 5), tile_i32(3));
+    CHECK(memcmp(slots, seen.slots, seen.launch.nslots * sizeof *slots) != 0);
+    ACCEPTED(k, 3, tile_view(p, 13, 5), tile_view(c, 13, 5), tile_i32(2));
+    CHECK_INT(seen.launch.grid[0], 4);
+    REFUSED(k, 3, tile_view(p, 9, 5), tile_view(c, 9, 6), tile_i32(2));
+    REFUSED(k, 3, tile_view(p, 9, 5), tile_view(p + 1, 9, 5), tile_i32(2));
+    REFUSED(k, 2, tile_view(p, 9, 5), tile_view(c, 9, 5));
+    for (int round = 0; round < 3; round++) {
+        ACCEPTED(k, 3, tile_view(p, 9, 5), tile_view(c, 9, 5), tile_i32(2));
+        CHECK_INT(seen.launch.grid[0], 3);
+        CHECK(memcmp(slots, seen.slots, seen.launch.nslots * sizeof *slots) == 0);
+    }
+    tile_arg args[] = {tile_view(p, 9, 5), tile_view(c, 9, 5), tile_i32(2)};
+    CHECK_INT(tile_launch_grid(k, NULL, args, 3, (int64_t[]){7}, 1), TILE_OK);
+    CHECK_INT(seen.launch.grid[0], 7);
+    ACCEPTED(k, 3, args[0], args[1], args[2]);
+    CHECK_INT(seen.launch.grid[0], 3);
+    for (int round = 0; round < 3; round++) /* there is nothing to run, and nothing to keep */
+        CHECK_INT(tile_launch(k, NULL,
+                              (tile_arg[]){tile_view(p, 0, 5), tile_view(c, 0, 5), tile_i32(2)}, 3),
+                  TILE_OK);
+    ACCEPTED(k, 3, args[0], args[1], args[2]);
+}
+
 /* x / n by the slot's words, as on a GPU. */
 static uint32_t over(uint64_t slot, uint32_t x)
 {
@@ -1245,6 +1289,7 @@ int main(void)
     variants();
     order_of_messages();
     launch_slots();
+    arguments_again();
     launch_divisors();
     damaged_images();
     rows_with_tests();
