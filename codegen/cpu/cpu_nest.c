@@ -210,6 +210,7 @@ static void part_of_lanes(TlCpuGen *g, const TlCpuAt *at, LLVMValueRef from, LLV
                           const Body *body)
 {
     TlCpuLoop l;
+    TlCpuBranch rest = {NULL};
     if (LLVMIsAConstantInt(from) && LLVMIsAConstantInt(to)) {
         int64_t begin = LLVMConstIntGetSExtValue(from), end = LLVMConstIntGetSExtValue(to);
         bool repeated = g->whole && at->whole && at->row->nest->repeated;
@@ -219,12 +220,15 @@ static void part_of_lanes(TlCpuGen *g, const TlCpuAt *at, LLVMValueRef from, LLV
             return;
         tl_cpu_loop_known(g, &l, begin, end, at->width, 0, NULL);
     } else {
+        if (!at->whole)
+            rest = tl_cpu_rest(g, from, to);
         tl_cpu_loop_begin(g, &l, from, to, at->width, 0, NULL);
         if (!at->whole)
             tl_cpu_loop_is_short(g, &l);
     }
     at_lanes(g, at, l.i, body);
     tl_cpu_loop_end(g, &l, NULL);
+    tl_cpu_join(g, rest);
 }
 
 /* The row streams only if another store that is done with it may, too. */
