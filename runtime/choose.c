@@ -295,6 +295,8 @@ tile_status tl_load_chosen(tile_kernel *k, tl_bound *b)
         return status;
     pthread_mutex_lock(&k->module->lock);
     status = tl_instance_load(k->module->device, b->form);
+    if (status == TILE_OK)
+        status = tl_again_open(k);
     pthread_mutex_unlock(&k->module->lock);
     return status;
 }

@@ -113,9 +113,8 @@ static tile_status check_together(const tile_device *d, tl_code *code, const tl_
 
 /* A kernel that does the whole grid with any number of programs starts as many as run at once, in
  * whole clusters. */
-static tile_status choose_blocks(const tile_device *d, tl_code *code, tl_bound *bound)
+static tile_status choose_blocks(const tile_device *d, tl_code *code, tl_launch *l)
 {
-    tl_launch *l = &bound->launch;
     int64_t most = l->programs;
     tile_status status = TILE_OK;
     if (l->blocks_slot >= 0 && d->driver->blocks)
@@ -125,24 +124,23 @@ static tile_status choose_blocks(const tile_device *d, tl_code *code, tl_bound *
     l->blocks = most < l->programs ? most : l->programs;
     TL_INVARIANT(status != TILE_OK || l->blocks > 0, "%lld programs start", (long long)l->blocks);
     if (l->blocks_slot >= 0)
-        bound->slots[l->blocks_slot] = (uint64_t)l->blocks;
+        ((uint64_t *)(uintptr_t)l->slots)[l->blocks_slot] = (uint64_t)l->blocks;
     return status;
 }
 
-static tile_status start(tile_stream *stream, tl_bound *bound)
+static tile_status start(tile_stream *stream, const tl_instance *form, tl_launch *l)
 {
     const tl_driver *driver = stream->device->driver;
-    const tl_instance *form = bound->form;
-    TL_INVARIANT(form->kernel == bound->launch.kernel && form->code,
+    TL_INVARIANT(form->kernel == l->kernel && form->code,
                  "a launch of a kernel that is not loaded");
-    tile_status status = choose_blocks(stream->device, form->code, bound);
-    if (status == TILE_OK && bound->launch.flags & TILE_LAUNCH_TOGETHER)
-        status = check_together(stream->device, form->code, &bound->launch);
+    tile_status status = choose_blocks(stream->device, form->code, l);
+    if (status == TILE_OK && l->flags & TILE_LAUNCH_TOGETHER)
+        status = check_together(stream->device, form->code, l);
     if (status != TILE_OK)
         return status;
-    bound->launch.sequence = atomic_fetch_add_explicit(&stream->sequence, 1, memory_order_relaxed);
+    l->sequence = atomic_fetch_add_explicit(&stream->sequence, 1, memory_order_relaxed);
     bool range = tl_range_begin("", tl_image_text(form->image, form->kernel->name));
-    status = driver->queue_launch(stream->queue, form->code, &bound->launch);
+    status = driver->queue_launch(stream->queue, form->code, l);
     tl_range_end(range);
     return status;
 }
@@ -208,13 +206,37 @@ static tile_status choose(const tl_question *q, tl_bound *bound)
     return tl_choose(q, bound);
 }
 
+/* Binds the arguments, if the launch is not like the last one, and starts it. */
+static tile_status bind_and_start(const request *r, tile_stream *stream, tl_part part,
+                                  tl_again *again)
+{
+    const tl_instance *form;
+    tl_bound bound;
+    tl_launch *l = tl_again_launch(again, &r->q, &form);
+    tile_status status = l ? TILE_OK : choose(&r->q, &bound);
+    bool none = part.index && !stream->device->driver->runs_parts;
+    if (status != TILE_OK || none || (!l && !bound.launch.programs))
+        return status;
+    if (!l) {
+        if (!bound.form || !atomic_load_explicit(&bound.form->ready, memory_order_acquire))
+            status = prepare(r->q.kernel, stream, &bound);
+        if (status != TILE_OK)
+            return status;
+        tl_again_keep(again, &r->q, &bound);
+        l = &bound.launch;
+        form = bound.form;
+    }
+    l->flags = r->flags;
+    l->part = part;
+    return start(stream, form, l);
+}
+
 static tile_status launch(void *user)
 {
     const request *r = user;
     tile_kernel *kernel = r->q.kernel;
     tile_device *device = kernel->module->device;
     tile_stream *stream = r->stream ? r->stream : device->default_stream;
-    tl_bound bound;
     if (stream->device != device)
         return tl_fail(TILE_BAD_ARGUMENT, "kernel '%s' is of device %s, the stream of %s",
                        kernel->name, device->name, stream->device->name);
@@ -222,17 +244,9 @@ static tile_status launch(void *user)
     if (part.count && r->flags & TILE_LAUNCH_TOGETHER)
         return tl_fail(TILE_BAD_ARGUMENT, "kernel '%s': the programs of a part of the grid do not "
                                           "run together", kernel->name);
-    tile_status status = choose(&r->q, &bound);
-    if (status != TILE_OK || !bound.launch.programs)
-        return status;
-    if (part.index && !device->driver->runs_parts)
-        return TILE_OK;
-    if (!bound.form || !atomic_load_explicit(&bound.form->ready, memory_order_acquire))
-        status = prepare(kernel, stream, &bound);
-    bound.launch.flags = r->flags;
-    bound.launch.part = part;
-    if (status == TILE_OK)
-        status = start(stream, &bound);
+    tl_again *again = tl_again_take(kernel);
+    tile_status status = bind_and_start(r, stream, part, again);
+    tl_again_give(kernel, again);
     return status == TILE_OK && device->sync ? synchronise(stream) : status;
 }
 

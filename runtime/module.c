@@ -247,6 +247,7 @@ void tl_consts_free(tile_const *consts)
 
 static void free_kernel(tile_kernel *k)
 {
+    tl_again_close(k);
     tl_consts_free(k->consts);
     free(k->key);
     free(k->instances);
@@ -636,7 +637,7 @@ static tile_status prepare_request(void *user)
     tile_status status = TILE_OK;
     for (uint32_t i = 0; i < k->ninstances && status == TILE_OK; i++)
         status = load_forms(k, i);
-    return status;
+    return status == TILE_OK ? tl_again_open(k) : status;
 }
 
 tile_status tile_kernel_prepare(tile_kernel *k)

@@ -111,6 +111,8 @@ struct tile_kernel {
         const int32_t *bucket; /* of the image: one for which it was found best; NULL: of none */
     } *rows;
     bool tuned;               /* some have buckets */
+    bool has_again;
+    _Atomic(struct tl_again *) again; /* launch_again.c; NULL: there is none, or it is taken */
 };
 typedef struct tl_row tl_row;
 
@@ -283,6 +285,21 @@ tile_status tl_choose(const tl_question *question, tl_bound *out);
 void tl_choose_form(tl_bound *bound, tl_instance *first);
 /* BAD_ARGUMENT: there is no form for the arguments, and none can be made. */
 tile_status tl_check_forms(const tile_kernel *kernel, const tl_bound *bound);
+/* launch_again.c: a kernel's last launch, for the next one. A thread takes it, asks, keeps or does
+ * not, and gives it back. Memory for it is got where the kernel is loaded; the module's lock is
+ * held. */
+typedef struct tl_again tl_again;
+tile_status tl_again_open(tile_kernel *kernel);
+void tl_again_close(tile_kernel *kernel);
+/* NULL: another thread has it, and so for what follows. */
+tl_again *tl_again_take(tile_kernel *kernel);
+void tl_again_give(tile_kernel *kernel, tl_again *again);
+/* The launch that the question asks for, if it is like the last one, as its form has it; else
+ * NULL. */
+tl_launch *tl_again_launch(tl_again *again, const tl_question *question,
+                           const tl_instance **out_form);
+void tl_again_keep(tl_again *again, const tl_question *question, const tl_bound *bound);
+
 /* Makes the form that was chosen, if it is not there, and loads it. */
 tile_status tl_load_chosen(tile_kernel *kernel, tl_bound *bound);
 /* The image's next form of the same instance; NULL: there is none. */

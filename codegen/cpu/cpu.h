@@ -228,10 +228,16 @@ typedef struct TlCpuBranch {
 } TlCpuBranch;
 TlCpuBranch tl_cpu_branch(TlCpuGen *g, LLVMValueRef cond, bool value, const char *then,
                           const char *join);
+/* Where from < to, which is rare: so that what the loop between them needs, which LLVM computes
+ * before it, is computed there alone. */
+TlCpuBranch tl_cpu_rest(TlCpuGen *g, LLVMValueRef from, LLVMValueRef to);
 void tl_cpu_join(TlCpuGen *g, TlCpuBranch b);
 /* The same: `then`, or where what is conditional did not run, `otherwise`. */
 LLVMValueRef tl_cpu_join_value(TlCpuGen *g, TlCpuBranch b, LLVMValueRef then,
                                LLVMValueRef otherwise);
+/* Of n values: x becomes what is so after the join. */
+void tl_cpu_join_values(TlCpuGen *g, TlCpuBranch b, uint32_t n, LLVMValueRef *x,
+                        const LLVMValueRef *otherwise);
 void tl_cpu_fail(TlCpuGen *g, LLVMValueRef failed, int kind, TlLoc loc,
                  const char *text); /* when failed: report */
 /* One value computed in two ways, `fast` if the condition holds; or two effects, values NULL. */

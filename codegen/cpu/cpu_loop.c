@@ -121,6 +121,14 @@ TlCpuBranch tl_cpu_branch(TlCpuGen *g, LLVMValueRef cond, bool value, const char
     return b;
 }
 
+TlCpuBranch tl_cpu_rest(TlCpuGen *g, LLVMValueRef from, LLVMValueRef to)
+{
+    LLVMValueRef some = LLVMBuildICmp(g->b, LLVMIntSLT, from, to, "");
+    TlCpuBranch b = tl_cpu_branch(g, some, true, "rest", "rested");
+    prefer_second(g, b.from);
+    return b;
+}
+
 void tl_cpu_join(TlCpuGen *g, TlCpuBranch b)
 {
     if (!b.join)
@@ -141,12 +149,20 @@ static LLVMValueRef either(TlCpuGen *g, LLVMValueRef x, LLVMBasicBlockRef from_x
     return phi;
 }
 
-LLVMValueRef tl_cpu_join_value(TlCpuGen *g, TlCpuBranch b, LLVMValueRef then,
-                               LLVMValueRef otherwise)
+void tl_cpu_join_values(TlCpuGen *g, TlCpuBranch b, uint32_t n, LLVMValueRef *x,
+                        const LLVMValueRef *otherwise)
 {
     LLVMBasicBlockRef end = LLVMGetInsertBlock(g->b);
     tl_cpu_join(g, b);
-    return b.join ? either(g, then, end, otherwise, b.from) : then;
+    for (uint32_t i = 0; b.join && i < n; i++)
+        x[i] = either(g, x[i], end, otherwise[i], b.from);
+}
+
+LLVMValueRef tl_cpu_join_value(TlCpuGen *g, TlCpuBranch b, LLVMValueRef then,
+                               LLVMValueRef otherwise)
+{
+    tl_cpu_join_values(g, b, 1, &then, &otherwise);
+    return then;
 }
 
 void tl_cpu_fail(TlCpuGen *g, LLVMValueRef failed, int kind, TlLoc loc, const char *text)

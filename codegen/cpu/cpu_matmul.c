@@ -137,6 +137,32 @@ static LLVMValueRef columns_are_inside(Chunk *c)
         LLVMBuildICmp(g->b, LLVMIntSGE, b->hi[f->ends_axis], c->x.columns, ""), "");
 }
 
+/* Are B's rows of the iteration inside, and what blocks read past their columns, too? That is of
+ * the rows that follow, if there is nothing between rows. */
+static LLVMValueRef goes_past(Chunk *c)
+{
+    TlCpuGen *g = c->x.g;
+    const TlCpuAccess *b = tl_cpu_access_of(g, c->p->b_load);
+    const TlPlace *place = &b->a->place;
+    int k = tl_nest_slice_of(place, 0), n = tl_nest_slice_of(place, 1);
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), rows = tl_gen_int(&g->gen, place->axes[k].width),
+                 columns = tl_gen_int(&g->gen, place->axes[n].width);
+    LLVMValueRef last =
+        LLVMBuildSub(g->b, tl_cpu_add(g, b->start[k], rows), tl_gen_int(&g->gen, 1), "");
+    LLVMValueRef left = LLVMBuildSub(g->b, b->view->extent[k], last, "");
+    left = LLVMBuildSub(g->b, LLVMBuildMul(g->b, left, b->stride[k], ""), b->start[n], "");
+    LLVMValueRef all[] = {LLVMBuildICmp(g->b, LLVMIntEQ, b->lo[k], zero, ""),
+                          LLVMBuildICmp(g->b, LLVMIntEQ, b->hi[k], rows, ""),
+                          LLVMBuildICmp(g->b, LLVMIntEQ, b->lo[n], zero, ""),
+                          LLVMBuildICmp(g->b, LLVMIntEQ, b->stride[n], tl_gen_int(&g->gen, 1), ""),
+                          LLVMBuildICmp(g->b, LLVMIntEQ, b->stride[k], b->view->extent[n], ""),
+                          LLVMBuildICmp(g->b, LLVMIntSGE, left, columns, "")};
+    LLVMValueRef good = b->ok ? b->ok : LLVMConstInt(g->i1, 1, 0);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        good = LLVMBuildAnd(g->b, good, all[i], "");
+    return good;
+}
+
 /* Is all of B inside in an iteration, and all k of A, if that is read where it lies? */
 static LLVMValueRef is_whole_trip(Chunk *c, LLVMValueRef trip)
 {
@@ -155,6 +181,8 @@ static LLVMValueRef is_whole_trip(Chunk *c, LLVMValueRef trip)
     whole = end ? LLVMBuildICmp(g->b, LLVMIntEQ, end, all, "") : LLVMConstInt(g->i1, 1, 0);
     if (f->ends)
         whole = LLVMBuildAnd(g->b, whole, columns_are_inside(c), "");
+    if (f->past)
+        whole = LLVMBuildOr(g->b, whole, goes_past(c), "");
     if (!c->p->a_load)
         return whole;
     const TlCpuAccess *a = tl_cpu_access_of(g, c->p->a_load);
@@ -185,6 +213,18 @@ static LLVMValueRef whole_trips(Chunk *c)
     return l.carry[0];
 }
 
+/* All columns of a block are computed where one is seen: more than half of them, or few rows. */
+static LLVMValueRef sees_enough(Chunk *c, LLVMValueRef rows)
+{
+    TlCpuGen *g = c->x.g;
+    LLVMValueRef half = tl_gen_int(&g->gen, c->x.acc_row / 2),
+                 mr = tl_gen_int(&g->gen, c->x.n->few_rows.mr);
+    LLVMValueRef many = LLVMBuildICmp(g->b, LLVMIntSGT, c->x.columns, half, ""),
+                 some = LLVMBuildICmp(g->b, LLVMIntSGT, c->x.columns, tl_gen_int(&g->gen, 0), "");
+    some = LLVMBuildAnd(g->b, some, LLVMBuildICmp(g->b, LLVMIntSLE, rows, mr, ""), "");
+    return LLVMBuildOr(g->b, many, some, "");
+}
+
 /* Sets c->few: iterations that read B as it is, if C has few rows. */
 static void find_few(Chunk *c)
 {
@@ -197,9 +237,9 @@ static void find_few(Chunk *c)
     LLVMValueRef rows = tl_gen_view(&g->gen, p.base)->extent[tl_nest_slice_of(&p, 0)];
     LLVMValueRef few = LLVMBuildICmp(g->b, LLVMIntSLE, rows, most, "");
     LLVMValueRef all = tl_gen_int(&g->gen, c->x.acc_row);
-    LLVMValueRef columns = f->ends
-                               ? LLVMBuildICmp(g->b, LLVMIntSGT, c->x.columns, zero, "")
-                               : LLVMBuildICmp(g->b, LLVMIntEQ, c->x.columns, all, "");
+    LLVMValueRef columns = f->ends   ? LLVMBuildICmp(g->b, LLVMIntSGT, c->x.columns, zero, "")
+                           : f->past ? sees_enough(c, rows)
+                                     : LLVMBuildICmp(g->b, LLVMIntEQ, c->x.columns, all, "");
     few = LLVMBuildAnd(g->b, few, columns, "");
     few = LLVMBuildAnd(g->b, few, LLVMBuildICmp(g->b, LLVMIntSGT, c->n, zero, ""), "");
     TlCpuBranch branch = tl_cpu_branch(g, few, true, "few", "many");

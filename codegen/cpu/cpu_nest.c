@@ -243,9 +243,12 @@ static void part_of_lanes(TlCpuGen *g, const TlCpuAt *at, LLVMValueRef from, LLV
     bool known = LLVMIsAConstantInt(from) && LLVMIsAConstantInt(to);
     if (known && LLVMConstIntGetSExtValue(from) >= LLVMConstIntGetSExtValue(to))
         return;
-    bool slides = tl_cpu_sliding_states(g, at); /* it reads before the loop */
-    LLVMValueRef any = slides && !known ? LLVMBuildICmp(g->b, LLVMIntSLT, from, to, "") : NULL;
-    TlCpuBranch branch = tl_cpu_branch(g, any, true, "some", "none");
+    TlCpuBranch branch = {NULL};
+    if (!known && !at->whole)
+        branch = tl_cpu_rest(g, from, to);
+    else if (!known && tl_cpu_sliding_states(g, at)) /* it reads before the loop */
+        branch = tl_cpu_branch(g, LLVMBuildICmp(g->b, LLVMIntSLT, from, to, ""), true, "some",
+                               "none");
     some_lanes(g, at, from, to, body);
     tl_cpu_join(g, branch);
 }

@@ -169,6 +169,70 @@ static void fold_lanes(TlCpuGen *g, const Reduction *r, LLVMValueRef *acc, int w
     }
 }
 
+/* Lanes of x and y, one behind the other: of each row's `left` lanes the lower half or the upper
+ * one. */
+static LLVMValueRef halves(TlCpuGen *g, LLVMValueRef x, LLVMValueRef y, int left, bool upper)
+{
+    LLVMValueRef mask[TL_NEST_LANES];
+    int width = tl_gen_width_of(x), n = 0, w = left / 2;
+    for (int row = 0; row < 2 * width; row += left)
+        for (int i = 0; i < w; i++)
+            mask[n++] = LLVMConstInt(g->i32, (unsigned)(row + (upper ? w : 0) + i), 0);
+    TL_ASSERT(n == width, "%d lanes of %d", n, width);
+    return LLVMBuildShuffleVector(g->b, x, y, LLVMConstVector(mask, (unsigned)n), "");
+}
+
+/* Each row's upper half of so many lanes, where its lower half is. */
+static LLVMValueRef lowered(TlCpuGen *g, LLVMValueRef x, int left)
+{
+    LLVMValueRef mask[TL_NEST_LANES];
+    int width = tl_gen_width_of(x), w = left / 2;
+    for (int i = 0; i < width; i++)
+        mask[i] = LLVMConstInt(g->i32, (unsigned)(i ^ w), 0);
+    return LLVMBuildShuffleVector(g->b, x, LLVMGetPoison(LLVMTypeOf(x)),
+                                  LLVMConstVector(mask, (unsigned)width), "");
+}
+
+/* The lanes that rows begin with. */
+static LLVMValueRef firsts(TlCpuGen *g, LLVMValueRef x, int rows)
+{
+    LLVMValueRef mask[TL_NEST_LANES];
+    int apart = tl_gen_width_of(x) / rows;
+    for (int i = 0; i < rows; i++)
+        mask[i] = LLVMConstInt(g->i32, (unsigned)(i * apart), 0);
+    return LLVMBuildShuffleVector(g->b, x, LLVMGetPoison(LLVMTypeOf(x)),
+                                  LLVMConstVector(mask, (unsigned)rows), "");
+}
+
+/* Are rows folded together? Each lane meets those that it meets where they are not. */
+static bool folds_together(const Reduction *r, uint32_t rows, int width)
+{
+    TlDtype dtype = tl_in(r->op, 0)->type->dtype;
+    return rows > 1 && (rows & (rows - 1)) == 0 && (int)rows <= width && r->count == 1 &&
+           r->kind != TL_COMBINE_USER && dtype != TL_BOOL;
+}
+
+/* What fold_lanes makes of each of n rows, a lane for each: the halves of two rows' lanes meet in
+ * one vector, which is both rows' from then on. So n rows take as many instructions as two. */
+static LLVMValueRef fold_together(TlCpuGen *g, const Reduction *r, LLVMValueRef *acc, uint32_t n,
+                                  int width)
+{
+    TL_ASSERT(r->count == 1, "%u values", r->count);
+    int left = width;
+    uint32_t rows = n;
+    for (; n > 1; n /= 2, left /= 2)
+        for (uint32_t k = 0; k < n / 2; k++) {
+            LLVMValueRef a = halves(g, acc[2 * k], acc[2 * k + 1], left, false),
+                         b = halves(g, acc[2 * k], acc[2 * k + 1], left, true);
+            combine(g, r, &a, &b, &acc[k]);
+        }
+    for (; left > 1; left /= 2) {
+        LLVMValueRef b = lowered(g, acc[0], left);
+        combine(g, r, &acc[0], &b, &acc[0]);
+    }
+    return firsts(g, acc[0], (int)rows);
+}
+
 static LLVMValueRef identity(TlCpuGen *g, const Reduction *r, int width)
 {
     const TlType *t = tl_in(r->op, 0)->type;
@@ -243,6 +307,9 @@ static void reduce_vectors(TlCpuGen *g, const Reduction *r, Rows *rows, bool who
         if (i >= end)
             return;
     }
+    TlCpuBranch rest = {NULL};
+    if (!whole)
+        rest = tl_cpu_rest(g, from, to);
     tl_cpu_loop_begin(g, &l, from, to, step, r->count * sums, acc);
     if (!whole)
         tl_cpu_loop_is_short(g, &l);
@@ -252,6 +319,7 @@ static void reduce_vectors(TlCpuGen *g, const Reduction *r, Rows *rows, bool who
     if (done)
         l.by = LLVMBuildSelect(g->b, done, to, l.by, "");
     tl_cpu_loop_end(g, &l, next);
+    tl_cpu_join_values(g, rest, r->count * sums, l.carry, acc);
     for (uint32_t i = 0; i < r->count * sums; i++)
         acc[i] = l.carry[i];
 }
@@ -328,7 +396,8 @@ static void reduce_last(TlCpuGen *g, Reduction *r, Rows *rows, int64_t begin, in
     }
 }
 
-static void reduce_rows(TlCpuGen *g, Reduction *r, Rows *rows, int64_t n, LLVMValueRef *acc)
+/* Returns whether acc[0] has a lane for each row; else there is a value for each. */
+static bool reduce_rows(TlCpuGen *g, Reduction *r, Rows *rows, int64_t n, LLVMValueRef *acc)
 {
     int width = rows->at[0].width;
     int64_t begin = 0;
@@ -354,8 +423,13 @@ static void reduce_rows(TlCpuGen *g, Reduction *r, Rows *rows, int64_t n, LLVMVa
     join_parts(g, r, rows, acc);
     if (whole < n)
         reduce_last(g, r, rows, whole, n, acc);
+    if (folds_together(r, rows->n, width)) {
+        acc[0] = fold_together(g, r, acc, rows->n, width);
+        return true;
+    }
     for (uint32_t k = 0; k < rows->n; k++)
         fold_lanes(g, r, acc + k * r->count, width, 1);
+    return false;
 }
 
 static void store_results(TlCpuGen *g, const Reduction *r, const TlCpuAt *at, int width,
@@ -374,6 +448,28 @@ static void store_results(TlCpuGen *g, const Reduction *r, const TlCpuAt *at, in
             if (d != r->axis)
                 to.idx[k++] = at->idx[d];
         tl_cpu_own_store(g, out, &to, acc[i]);
+    }
+}
+
+/* The results of rows that were folded together, which may lie side by side. */
+static void store_together(TlCpuGen *g, const Reduction *r, const Rows *rows, LLVMValueRef lanes)
+{
+    TlValue *out = r->op->out[0];
+    const TlCpuAt *at = &rows->at[0];
+    int dim = r->n->rows_dim > r->axis ? r->n->rows_dim - 1 : r->n->rows_dim;
+    if (tl_nest_form(out->type).stride[dim] == 1) {
+        TlCpuAt to;
+        tl_cpu_at_init(g, &to, out->type->rank, dim, (int)rows->n);
+        for (int d = 0, k = 0; d < at->rank; d++)
+            if (d != r->axis)
+                to.idx[k++] = at->idx[d];
+        to.shifted = true;
+        tl_cpu_own_store(g, out, &to, lanes);
+        return;
+    }
+    for (uint32_t k = 0; k < rows->n; k++) {
+        LLVMValueRef x = LLVMBuildExtractElement(g->b, lanes, LLVMConstInt(g->i32, k, 0), "");
+        store_results(g, r, &rows->at[k], 1, &x);
     }
 }
 
@@ -397,9 +493,11 @@ static void reduce_along(TlCpuGen *g, Reduction *r, TlCpuAt *at)
             rows.at[k].idx[n->rows_dim] =
                 LLVMBuildAdd(g->b, at->idx[n->rows_dim], tl_gen_int(&g->gen, k), "");
     }
-    reduce_rows(g, r, &rows, n->form.extent[r->axis], acc);
-    for (uint32_t k = 0; k < rows.n; k++)
-        store_results(g, r, &rows.at[k], 1, acc + k * r->count);
+    if (reduce_rows(g, r, &rows, n->form.extent[r->axis], acc))
+        store_together(g, r, &rows, acc[0]);
+    else
+        for (uint32_t k = 0; k < rows.n; k++)
+            store_results(g, r, &rows.at[k], 1, acc + k * r->count);
     tl_cpu_loops_end(g, &loops);
 }
 

@@ -318,6 +318,9 @@ typedef struct TlNestFew {
     TlNestAccess *ends; /* along: B's load, of whose columns some may be outside; NULL: all must be
                          * inside */
     int ends_axis;      /* of columns, in its view */
+    /* Not along: columns may end within a block where B's rows follow each other. What is read past
+     * them is of the next row, and adds to sums that are not seen. */
+    bool past;
 } TlNestFew;
 
 /* A home whose last rows are, `step` rows further on, what the next program along an axis of the

@@ -365,6 +365,14 @@ static void choose_single_row(const TlNests *plan, TlNest *n)
     f->deep = tl_nest_fit_width(k, plan->m.nregs / 4);
 }
 
+/* Is it rows and columns of a view, one after the other? */
+static bool has_plain_rows(const TlOp *load)
+{
+    TlPlace p = tl_op_place(load);
+    int k = tl_nest_slice_of(&p, 0), n = tl_nest_slice_of(&p, 1);
+    return k >= 0 && n >= 0 && p.axes[k].step == 1 && p.axes[n].step == 1;
+}
+
 /* Packing stores each vector of B and loads it again for each block of rows. Where rows are few, B
  * is read, transposed and computed for each block instead; how often that pays has been measured.
  * One form of block is code enough: rows that are not there cost less than memory does. */
@@ -385,6 +393,7 @@ static void choose_few_blocks(const TlNests *plan, TlNest *n)
         f->nv--;
     if (reads && tl_dtype_bytes(b->value->type->dtype) == tl_dtype_bytes(n->product->dtype))
         choose_single_row(plan, n);
+    f->past = reads && has_plain_rows(n->product->b_load);
     bool again = b->transposed && n->product->b_load && !n->product->flips;
     f->rows = f->mr * (more ? 8 : again ? 4 : !b->transposed || n->product->flips ? 2 : 1);
     int64_t k = tl_in(n->product->dot, 1)->type->shape[0] / n->product->per;

@@ -17,11 +17,12 @@ static tile_status launch(tile_kernels *k, tile_stream *stream, const TlLibAtten
     args[5] = tl_lib_numbers_of_rows(a, a->options.lse);
     args[6] = args[7] = none; /* slope, sink */
     tl_lib_put_scores(a, args + 8);
-    TlLibCall call = {.function = a->function, .images = tl_lib_attention_images,
-                      .kernel = tl_lib_has_dropout(a) ? TL_LIB_attention_drop
-                                                      : TL_LIB_attention,
+    TlLibCall call = {.function = a->function,
+                      .images = tl_lib_attention_images,
+                      .kernel = tl_lib_has_dropout(a) ? TL_LIB_attention_drop : TL_LIB_attention,
                       .type = a->type,
                       .form = tl_lib_attention_form(a),
+                      .causal = a->options.causal != 0,
                       .sizes = {tl_lib_head_size(a), a->M, a->N},
                       .batch = a->B * a->H};
     return tl_lib_launch(k, stream, &call, args, sizeof args / sizeof *args);

@@ -63,9 +63,14 @@ static tile_status check(const Backward *b)
 
 static TlLibCall call_of(const Backward *b, TlLibKernel kernel, int form)
 {
-    return (TlLibCall){.function = b->a.function, .images = tl_lib_attention_backward_images,
-                       .kernel = kernel, .type = b->a.type, .form = form,
-                       .sizes = {tl_lib_head_size(&b->a), b->a.M, b->a.N}};
+    return (TlLibCall){.function = b->a.function,
+                       .images = tl_lib_attention_backward_images,
+                       .kernel = kernel,
+                       .type = b->a.type,
+                       .form = form,
+                       .causal = b->a.options.causal != 0,
+                       .sizes = {tl_lib_head_size(&b->a), b->a.M, b->a.N},
+                       .batch = b->a.B * b->a.H};
 }
 
 static tile_status find_delta(tile_kernels *k, tile_stream *stream, const Backward *b)

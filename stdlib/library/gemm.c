@@ -215,7 +215,7 @@ static tile_status multiply_vector(tile_kernels *k, tile_stream *stream, const G
     put_vector(&args[AT_B], x, g->K, g->batch, g->type);
     put_vector(&args[AT_C], &g->c, n, g->batch, result);
     put_bias(&args[AT_BIAS], g, n, g->M == 1, result);
-    TlLibCall call = {.kernel = transposed ? TL_LIB_gemv_t : TL_LIB_gemv, .sizes = {n, g->K}};
+    TlLibCall call = {.kernel = transposed ? TL_LIB_gemv_t : TL_LIB_gemv, .sizes = {n, 1, g->K}};
     return launch(k, stream, g, &call, args);
 }
 

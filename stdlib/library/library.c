@@ -16,6 +16,7 @@
 #include "runtime/contract/grow.h"
 
 #define ANY INT64_MAX
+enum { REGISTER_BYTES = 64 }; /* of a CPU */
 enum { MAX_FORMS = 8, MAX_CONSTS = 8, CONST_BYTES = 128, TYPES = TILE_F8E5M2FNUZ + 1 };
 
 /* A row of choices.def: the first that fits, or of those with a block the fastest. */
@@ -27,18 +28,23 @@ typedef struct Choice {
     int block[3];          /* of a program; 0: any */
     int step[3];           /* larger sizes than a block are filled up to a multiple of these */
     double slowness[2];    /* 1 / speed, of A as it is and of A transposed */
+    int run;               /* bytes that elements of the last size take together, at least */
 } Choice;
 
 #define IS_CPU(kind) (TL_LIB_##kind == TL_LIB_CPU)
 static const Choice choices[] = {
 #define CHOICE(kernel, kind, a, b, c, constants)                                                   \
-    {TL_LIB_##kernel, TL_LIB_##kind, {a, b, c}, constants, {0}, {0}, {0}},
+    {TL_LIB_##kernel, TL_LIB_##kind, {a, b, c}, constants, {0}, {0}, {0}, 0},
 #define TILE(kernel, kind, m, n, k, speed, speed_ta)                                               \
     {TL_LIB_##kernel, TL_LIB_##kind, {ANY, ANY, ANY}, "BM=" #m " BN=" #n " BK=" #k,                \
-     {m, n, k}, {IS_CPU(kind) ? 4 : m, n, k}, {1 / (speed), 1 / (speed_ta)}},
+     {m, n, k}, {IS_CPU(kind) ? 4 : m, n, k}, {1 / (speed), 1 / (speed_ta)},                       \
+     IS_CPU(kind) ? REGISTER_BYTES : 0},
+#define ROWS(kernel, kind, m, k, speed)                                                            \
+    {TL_LIB_##kernel, TL_LIB_##kind, {ANY, ANY, ANY}, "BM=" #m " BK=" #k,                          \
+     {m, 1, k}, {m, 1, k}, {1 / (speed), 1 / (speed)}, 0},
 #define HEADS(kernel, kind, d, m, n, speed)                                                        \
     {TL_LIB_##kernel, TL_LIB_##kind, {d, ANY, ANY}, "t.D=" #d " t.BM=" #m " t.BN=" #n,             \
-     {d, m, n}, {d, m, n}, {1 / (speed), 1 / (speed)}},
+     {d, m, n}, {d, m, n}, {1 / (speed), 1 / (speed)}, 0},
 #include "stdlib/library/choices.def"
 };
 enum { CHOICES = sizeof choices / sizeof *choices };
@@ -150,14 +156,18 @@ void tile_kernels_close(tile_kernels *k)
 
 /* ---- the kernel of a call ---- */
 
-static bool fits(const Choice *c, const int64_t *sizes)
+static bool fits(const Choice *c, const TlLibCall *call)
 {
+    const int64_t *sizes = call->sizes;
+    if (c->run > c->block[2] * tile_dtype_bits(call->type) / 8)
+        return false;
     return sizes[0] <= c->up_to[0] && sizes[1] <= c->up_to[1] && sizes[2] <= c->up_to[2];
 }
 
+/* Rounded up; a division of integers takes as long as three of doubles. */
 static double blocks_of(int64_t size, int block)
 {
-    return (double)(size / block + (size % block > 0));
+    return (double)(int64_t)((double)(size + block - 1) / block);
 }
 
 /* A size with what is computed beside it. */
@@ -165,6 +175,17 @@ static double filled(const Choice *c, const TlLibCall *call, int i)
 {
     int64_t size = call->sizes[i];
     return size <= c->block[i] ? c->block[i] : blocks_of(size, c->step[i]) * c->step[i];
+}
+
+/* Of all pairs of queries and keys in these blocks, the part that causal attention computes: the
+ * last of a block of queries sees as many keys as all of it. */
+static double seen(const Choice *c, const TlLibCall *call)
+{
+    double m = filled(c, call, 1), n = filled(c, call, 2),
+           keys = (double)call->sizes[2] - (double)call->sizes[1] + (m + c->block[1]) / 2;
+    if (c->block[1] % c->block[2])
+        keys += c->block[2] / 2.0;
+    return keys < 0 ? 0 : keys < n ? keys / n : 1;
 }
 
 /* What a product, or attention, takes in these blocks: the multiplications of the processor that
@@ -176,6 +197,8 @@ static double cost_of(const Choice *c, const TlLibCall *call, int processors)
                     blocks_of(call->sizes[1], c->block[1]) * (double)call->batch;
     double all = filled(c, call, 0) * filled(c, call, 1) * filled(c, call, 2) *
                  (double)call->batch;
+    if (call->causal)
+        all *= seen(c, call);
     double part = processors > 1 ? ceil(blocks / processors) / blocks : 1;
     return part * (all * c->slowness[call->speed] + blocks * start);
 }
@@ -187,7 +210,7 @@ static int choose(const tile_kernels *k, const TlLibCall *call)
     double least = 0;
     for (int i = k->rows[call->kernel][0]; i < k->rows[call->kernel][1]; i++) {
         const Choice *c = &choices[i];
-        if (!fits(c, call->sizes))
+        if (!fits(c, call))
             continue;
         if (!c->block[0])
             return i;

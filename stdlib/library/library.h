@@ -40,6 +40,7 @@ typedef struct TlLibCall {
     TlLibKernel kernel;
     tile_dtype type;
     int form, speed; /* speed: the column of TILE that counts */
+    bool causal;     /* HEADS: queries see the keys up to their own */
     int64_t sizes[3]; /* those of choices.def */
     int64_t batch;    /* how often that is done */
 } TlLibCall;

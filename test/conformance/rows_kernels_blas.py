@@ -50,6 +50,11 @@ for i, (m, n, k) in enumerate(((1, 64, 70), (2, 130, 200), (3, 15, 90), (5, 64, 
     for t, form in (("f32", "nn"), ("f32", "nt"), (("bf16", "f16", "f64", "i8")[i % 4], ("nn", "nt")[i // 2 % 2])):
         gemm(f"few_rows_{m}x{n}x{k}", t, form, 1 + i % 2, m, n, k, alpha=1 + i % 2, beta=i % 3, act=i // 2 % 2,
              bias=i % 4 == 1, BM=16, BN=64, BK=64)
+for t in ("f32", "f64", "f16"):  # columns that end within a block, rows of B one behind the other
+    gemm("past_columns_4x10x300", t, "nn", 2, 4, 10, 300, beta=1, BM=16, BN=16, BK=32)
+gemm("past_columns_9x40x200", "f32", "nn", 1, 9, 40, 200, BM=16, BN=64, BK=32)
+gemm("past_columns_2x96x130", "f32", "nn", 1, 2, 96, 130, bias=True, BM=16, BN=64, BK=32)
+gemm("past_columns_1x90x150", "f32", "nn", 1, 1, 90, 150, BM=16, BN=64, BK=32)
 gemm("update", "f32", "tn", 2, 33, 40, 17, alpha=2, beta=-1)
 gemm("beta_alone", "f16", "tt", 1, 20, 33, 0, alpha=3, beta=2, BK=32)
 gemm("bias", "bf16", "nt", 1, 35, 33, 20, bias=True, beta=1)
@@ -83,6 +88,10 @@ gemv("whole", "f32", False, 2, 37, 50, alpha=2, beta=1, bias=True, BM=16, BK=64,
 gemv("whole", "f16", False, 1, 17, 100, act=1, BM=16, BK=128, WHOLE=True)
 gemv("whole", "i8", False, 2, 9, 33, alpha=3, BM=16, BK=64, WHOLE=True)
 gemv("whole_no_k", "f64", False, 1, 5, 0, beta=2, BM=16, BK=64, WHOLE=True)
+gemv("whole_few", "f32", False, 3, 21, 5, bias=True, BM=16, BK=8, WHOLE=True)
+gemv("parts", "f32", False, 2, 13, 70, alpha=2, beta=1, BM=4, BK=32, AT_ONCE=False)
+gemv("parts", "bf16", False, 1, 6, 300, BM=4, BK=128, AT_ONCE=False)
+gemv("great", "f16", False, 1, 2049, 2048, bias=True)
 for transposed, odd in ((False, dict(BM=4, BK=16)), (True, dict(BM=32, BK=4))):
     gemv("plain", "f32", transposed, 1, 37, 130)
     gemv("update", "f64", transposed, 2, 9, 33, alpha=2, beta=-1, **odd)

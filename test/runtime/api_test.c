@@ -63,6 +63,10 @@ static const char source[] =
     "{\n"
     "    x[0] = B;\n"
     "}\n"
+    "kernel counted(i32 x[N], int n) grid(n) require(n <= N)\n"
+    "{\n"
+    "    x[pid(0)] = n;\n"
+    "}\n"
     "kernel typed(const T x[N], f32 y[N], const type T = f32) grid(1)\n"
     "{\n"
     "    y[0 +: 4] = cast(x[0 +: 4], f32);\n"
@@ -364,6 +368,65 @@ static void grids(void)
             wrong += x[m][n] != (m < 4 && n < 2 ? m * 100 + n + 4 * 10000 + 3000000 : -1);
     CHECK_INT(wrong, 0);
     tile_buffer_free(b);
+}
+
+/* What of a launch is taken over from the one before is what is equal: each of these is like the
+ * last but for one thing. */
+static void launches_like_the_last(void)
+{
+    enum { N = 64 };
+    float x[N], y[N];
+    int32_t n[8] = {0};
+    for (int i = 0; i < N; i++)
+        x[i] = (float)i;
+    tile_kernel *k = get("scale"), *counted = get("counted");
+    OK(tile_kernel_prepare(k));
+    OK(tile_kernel_prepare(counted));
+    tile_buffer *bx = buffer(x, sizeof x), *by = buffer(x, sizeof x), *bz = buffer(x, sizeof x),
+                *bn = buffer(n, sizeof n);
+    char *px = tile_buffer_ptr(bx), *py = tile_buffer_ptr(by), *pz = tile_buffer_ptr(bz);
+    tile_arg args[3] = {tile_view_typed(TILE_F32, px, N), tile_view_typed(TILE_F32, py, N),
+                        tile_f32(2)};
+    for (int i = 0; i < 3; i++)
+        OK(tile_launch(k, NULL, args, 3));
+    args[1].address = pz;
+    args[2] = tile_f32(3);
+    OK(tile_launch(k, NULL, args, 3));
+    OK(tile_stream_synchronize(NULL));
+    fetch(by, y);
+    CHECK(y[5] == 10 && y[N - 1] == 2 * (N - 1));
+    fetch(bz, y);
+    CHECK(y[5] == 15 && y[N - 1] == 3 * (N - 1));
+    args[1].address = px; /* x, which is read */
+    CHECK_INT(tile_launch(k, NULL, args, 3), TILE_BAD_ARGUMENT);
+    TEXT_HAS("overlap");
+    args[1].address = py;
+    OK(tile_launch(k, NULL, args, 3));
+    args[1].address = px + 4 * (N - 1);
+    CHECK_INT(tile_launch(k, NULL, args, 3), TILE_BAD_ARGUMENT);
+    args[1].address = py + 2;
+    CHECK_INT(tile_launch(k, NULL, args, 3), TILE_BAD_ARGUMENT);
+    TEXT_HAS("aligned");
+    args[1].address = NULL;
+    CHECK_INT(tile_launch(k, NULL, args, 3), TILE_BAD_ARGUMENT);
+    args[1].address = py;
+    OK(tile_launch(k, NULL, args, 3));
+    args[1].extent[0] = N - 1;
+    CHECK_INT(tile_launch(k, NULL, args, 3), TILE_BAD_ARGUMENT);
+    args[1].extent[0] = N;
+    args[0].dtype = TILE_I32;
+    CHECK_INT(tile_launch(k, NULL, args, 3), TILE_BAD_ARGUMENT);
+    for (int i = 2; i <= 9; i++) { /* a scalar that the grid and `require` depend on */
+        const tile_arg two[2] = {tile_view_typed(TILE_I32, tile_buffer_ptr(bn), 8), tile_i32(i)};
+        for (int times = 0; times < 3; times++)
+            CHECK_INT(tile_launch(counted, NULL, two, 2), i > 8 ? TILE_BAD_ARGUMENT : TILE_OK);
+        fetch(bn, n);
+        CHECK_INT(n[i < 8 ? i - 1 : 7], i < 8 ? i : 8);
+    }
+    tile_buffer_free(bx);
+    tile_buffer_free(by);
+    tile_buffer_free(bz);
+    tile_buffer_free(bn);
 }
 
 static void variants_and_types(void)
@@ -772,6 +835,7 @@ int main(int argc, char **argv)
     modules();
     launches();
     operands_of_each_launch();
+    launches_like_the_last();
     grids();
     variants_and_types();
     messages(NULL);
