@@ -393,6 +393,72 @@ static LLVMValueRef join(TlSimt *g, LLVMValueRef *x, unsigned n)
     return v;
 }
 
+/* ---- halves of bytes ---- */
+
+/* The byte, of any type of 8 bits, of which the element is bits `shift` to shift + 3; NULL: it is
+ * no half of one. */
+static LLVMValueRef byte_of_half(LLVMValueRef x, uint64_t shift)
+{
+    enum { HALF = 15 };
+    bool masked = false;
+    LLVMValueRef by = NULL;
+    while (LLVMIsABinaryOperator(x) && LLVMGetInstructionOpcode(x) == LLVMAnd &&
+           LLVMIsAConstantInt(LLVMGetOperand(x, 1)) &&
+           LLVMConstIntGetZExtValue(LLVMGetOperand(x, 1)) == HALF) {
+        masked = true;
+        x = LLVMGetOperand(x, 0);
+    }
+    if (LLVMIsABinaryOperator(x) && LLVMGetInstructionOpcode(x) == LLVMLShr)
+        by = LLVMGetOperand(x, 1);
+    if (by && LLVMIsAConstantInt(by) && LLVMConstIntGetZExtValue(by) == shift)
+        return masked ? LLVMGetOperand(x, 0) : NULL;
+    return masked && shift == 0 ? x : NULL;
+}
+
+/* The vector of bytes, of an integer of up to a word, that x is byte *i of; NULL. */
+static LLVMValueRef bytes_with(LLVMValueRef x, uint32_t *i)
+{
+    LLVMValueRef v = LLVMIsAExtractElementInst(x) ? LLVMGetOperand(x, 0) : NULL;
+    if (!v || !LLVMIsABitCastInst(v) || !LLVMIsAConstantInt(LLVMGetOperand(x, 1)) ||
+        LLVMGetVectorSize(LLVMTypeOf(v)) > WORD)
+        return NULL;
+    *i = (uint32_t)LLVMConstIntGetZExtValue(LLVMGetOperand(x, 1));
+    return LLVMGetTypeKind(LLVMTypeOf(LLVMGetOperand(v, 0))) == LLVMIntegerTypeKind ? v : NULL;
+}
+
+/* Bytes a and b as bytes 0 and 2 of a word, with zeros between. */
+static LLVMValueRef bytes_apart(TlSimt *g, LLVMValueRef a, LLVMValueRef b)
+{
+    enum { ZERO = WORD, HIGH = 16, BYTE = 8 };
+    uint32_t i = 0, k = 0;
+    LLVMValueRef from = bytes_with(a, &i);
+    if (!from || bytes_with(b, &k) != from)
+        return LLVMBuildOr(
+            g->b, LLVMBuildZExt(g->b, a, g->i32, ""),
+            LLVMBuildShl(g->b, LLVMBuildZExt(g->b, b, g->i32, ""), tl_simt_i32(g, HIGH), ""), "");
+    LLVMValueRef args[] = {
+        LLVMBuildZExt(g->b, LLVMGetOperand(from, 0), g->i32, ""), tl_simt_i32(g, 0),
+        tl_simt_i32(g, i | ZERO << BYTE | k << HIGH | (uint32_t)ZERO << (HIGH + BYTE))};
+    return tl_simt_leaf(g, TL_LEAF_BYTES, 3, args);
+}
+
+/* A word of both halves of two bytes, low ones first, by three instructions; NULL: it is none. */
+static LLVMValueRef join_halves(TlSimt *g, LLVMValueRef *x, unsigned n)
+{
+    enum { BITS = 4, HALVES = 0x0f0f0f0f };
+    LLVMValueRef bytes[WORD];
+    if (n != WORD || LLVMTypeOf(x[0]) != g->i8)
+        return NULL;
+    for (unsigned i = 0; i < n; i++)
+        bytes[i] = byte_of_half(x[i], i % 2 * BITS);
+    if (!bytes[0] || !bytes[2] || bytes[0] != bytes[1] || bytes[2] != bytes[3])
+        return NULL;
+    LLVMValueRef apart = bytes_apart(g, bytes[0], bytes[2]),
+                 both = LLVMBuildOr(g->b, apart,
+                                    LLVMBuildShl(g->b, apart, tl_simt_i32(g, BITS), ""), "");
+    return LLVMBuildAnd(g->b, both, tl_simt_i32(g, HALVES), "");
+}
+
 LLVMValueRef tl_simt_pack(TlSimt *g, const TlType *type, int n, LLVMValueRef *x)
 {
     TL_ASSERT(n > 0 && (n & (n - 1)) == 0, "%d values in one", n);
@@ -403,6 +469,9 @@ LLVMValueRef tl_simt_pack(TlSimt *g, const TlType *type, int n, LLVMValueRef *x)
     for (unsigned i = 0; i < count; i++)
         e[i] = to_element(g, type, x[i]);
     for (unsigned w = 0; w < nwords; w++) {
+        words[w] = join_halves(g, e + w * in_word, in_word);
+        if (words[w])
+            continue;
         words[w] = join(g, e + w * in_word, in_word);
         if (bytes < WORD)
             words[w] = as_type(g, words[w], int_of_bytes(g, bytes * in_word));

@@ -12,7 +12,8 @@
  *  1. Converts that need shared memory, whose result goes into operand 0 or 1 of a dot (or
  *     anywhere, in a loop with a pipeline hint: what is staged there can be fetched ahead), and
  *     whose operand is a load, or comes from one through a chain of ops with one tile for operand:
- *     elementwise ones whose other operands are scalars or constants, trans and reshape. For a dot
+ *     elementwise ones whose other operands are scalars, constants or only count, trans, reshape,
+ *     and broadcasts within a thread (a byte of two elements). For a dot
  *     also converts by more shuffles than a way through shared memory would take. What is loaded
  *     is staged, as narrow as it is; the chain is done again behind the get, in the layouts that
  *     follow from the convert's backward. So a transposed operand costs nothing: it is another
@@ -193,13 +194,27 @@ static bool fits_pattern(const Stager *s, const TlValue *v, const TlLayout *l)
     return true;
 }
 
+/* Does a thread have all that the broadcast repeats of an element? Else others get it, too, and
+ * what they make of it differs. */
+static bool repeats_in_registers(const TlOp *op, const TlLayout *l)
+{
+    const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
+    for (int i = 0; i < l->nin; i++)
+        for (int b = 0; b < l->in_bits[i] && l->in[i] != TL_IN_REG; b++)
+            for (int d = 0; d < l->nout; d++)
+                if (l->basis[i][b][d] && from->shape[d] < to->shape[d])
+                    return false;
+    return from->rank == to->rank;
+}
+
 /* Do the op's other operands fit its result's layout, and does that follow from the one that the
- * chain comes by? A broadcast's need not: what it repeats is where it is wanted. */
+ * chain comes by? */
 static bool fits_link(const Stager *s, const Way *w, uint32_t i, const TlLayout *from)
 {
     const TlOp *op = w->chain[i];
-    if (op->opcode != TL_OP_BROADCAST &&
-        tl_layout_for_result(s->ctx, op, w->operand[i], from) != w->result[i])
+    if (op->opcode == TL_OP_BROADCAST
+            ? !repeats_in_registers(op, w->result[i])
+            : tl_layout_for_result(s->ctx, op, w->operand[i], from) != w->result[i])
         return false;
     for (uint32_t k = 0; k < op->nin; k++)
         if (k != w->operand[i] &&

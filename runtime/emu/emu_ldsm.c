@@ -17,23 +17,23 @@ typedef struct part { /* of one lane */
 
 /* Where the bytes of a word lie: the first, and how far on those are whose number has bit 0, bit
  * 1. */
-typedef struct spread {
+typedef struct byte_steps {
     uint32_t row, column, rows[2], columns[2];
-} spread;
+} byte_steps;
 
-static spread spread_of(tl_leaf_family family, uint32_t k, uint32_t lane)
+static byte_steps steps_of_bytes(tl_leaf_family family, uint32_t k, uint32_t lane)
 {
     uint32_t group = lane >> 2, place = lane & 3, first = ROWS * k;
     if (family == TL_LEAF_FAMILY_LDSM_T || family == TL_LEAF_FAMILY_STSM_T)
-        return (spread){first + 2 * place, 2 * group, {0, 1}, {1, 0}};
+        return (byte_steps){first + 2 * place, 2 * group, {0, 1}, {1, 0}};
     if (family == TL_LEAF_FAMILY_LDSM_8)
-        return (spread){2 * ROWS * (k / 2) + 4 * place, group + 8 * (k % 2), {1, 2}, {0, 0}};
+        return (byte_steps){2 * ROWS * (k / 2) + 4 * place, group + 8 * (k % 2), {1, 2}, {0, 0}};
     if (family == TL_LEAF_FAMILY_STSM_8)
-        return (spread){first + 2 * place, group, {1, 0}, {0, 8}};
-    return (spread){first + group, 4 * place, {0, 0}, {1, 2}};
+        return (byte_steps){first + 2 * place, group, {1, 0}, {0, 8}};
+    return (byte_steps){first + group, 4 * place, {0, 0}, {1, 2}};
 }
 
-static char *byte_at(char (*rows)[ROW_BYTES], const spread *s, uint32_t i)
+static char *byte_at(char (*rows)[ROW_BYTES], const byte_steps *s, uint32_t i)
 {
     uint32_t odd = i & 1, high = i >> 1;
     return &rows[s->row + odd * s->rows[0] + high * s->rows[1]]
@@ -60,7 +60,7 @@ static void act(tl_emu_block *b, void *const *mine)
     for (uint32_t i = 0; i < LANES; i++)
         for (uint32_t k = 0; k < words; k++) {
             char *word = (char *)&((part *)mine[i])->words[k];
-            spread s = spread_of(row->family, k, i);
+            byte_steps s = steps_of_bytes(row->family, k, i);
             for (uint32_t n = 0; n < sizeof(uint32_t); n++) {
                 char *byte = byte_at(rows, &s, n);
                 *(stores ? byte : &word[n]) = *(stores ? &word[n] : byte);
@@ -103,17 +103,14 @@ static void store(tl_leaf leaf, uint32_t site, uint32_t row, const uint32_t *wor
 MATRICES(ldsm, LDSM)
 MATRICES(ldsm_t, LDSM_T)
 
-v2 tl_emu_ldsm_8_1(uint32_t site, uint32_t slot, uint32_t row)
-{
-    part p = load(TL_LEAF_LDSM_8_1, site, slot + row);
-    return (v2){p.words[0], p.words[1]};
-}
-
-v4 tl_emu_ldsm_8_2(uint32_t site, uint32_t slot, uint32_t row)
-{
-    part p = load(TL_LEAF_LDSM_8_2, site, slot + row);
-    return (v4){p.words[0], p.words[1], p.words[2], p.words[3]};
-}
+#define OF_BYTES(n, type, ...)                                                                     \
+    type tl_emu_ldsm_8_##n(uint32_t site, uint32_t slot, uint32_t row)                             \
+    {                                                                                              \
+        part p = load(TL_LEAF_LDSM_8_##n, site, slot + row);                                       \
+        return (type){__VA_ARGS__};                                                                \
+    }
+OF_BYTES(1, v2, p.words[0], p.words[1])
+OF_BYTES(2, v4, p.words[0], p.words[1], p.words[2], p.words[3])
 
 #define STORED(name, ID)                                                                           \
     void tl_emu_##name##_1(uint32_t site, uint32_t slot, uint32_t row, uint32_t a)                 \
