@@ -19,14 +19,14 @@ typedef enum tl_leaf_family {
 
 /* What not every GPU can, and leaves need (leaf.def). */
 typedef enum tl_gpu_can {
-    TL_CAN_COPY = 1,     /* asynchronous copies from global to shared memory */
-    TL_CAN_LDMATRIX = 2, /* loads of a warp from shared memory */
-    TL_CAN_OVERLAP = 4,  /* a kernel that starts early waits for the one before it (no leaf) */
-    TL_CAN_F8 = 8,       /* two f8 from and to f16, f32 by an instruction */
-    TL_CAN_MMA_F8 = 16,  /* mma.sync of f8 by one instruction; else by two of f16 (no leaf) */
-    TL_CAN_NAN = 32,     /* min and max that give NaN where there is one */
-    TL_CAN_BUFFER = 64,  /* accesses of a base and 32 bits, whose bounds the hardware tests */
-    TL_CAN_BF16 = 128,   /* f32 to bf16 by an instruction */
+    TL_CAN_COPY = 1,        /* asynchronous copies from global to shared memory */
+    TL_CAN_LDMATRIX = 2,    /* loads of a warp from shared memory */
+    TL_CAN_OVERLAP = 4,     /* a kernel that starts early waits for the one before it (no leaf) */
+    TL_CAN_F8 = 8,          /* two f8 from and to f16, f32 by an instruction */
+    TL_CAN_MMA_F8 = 16,     /* mma.sync of f8 by one instruction; else by two of f16 (no leaf) */
+    TL_CAN_NAN = 32,        /* min and max that give NaN where there is one */
+    TL_CAN_BUFFER = 64,     /* accesses of a base and 32 bits, whose bounds the hardware tests */
+    TL_CAN_BF16 = 128,      /* f32 to bf16 by an instruction */
     TL_CAN_WARPGROUP = 256, /* products by four warps that read shared memory themselves (wgmma) */
     TL_CAN_BULK = 512,      /* copies of whole boxes by one thread, counted by barriers (TMA) */
     TL_CAN_SAT = 1024,      /* fma of f32 that keeps its result between 0 and 1 */
@@ -44,6 +44,9 @@ typedef enum tl_gpu_can {
     TL_CAN_MULTICAST = 1 << 22,     /* bulk copies to all programs of a cluster */
     TL_CAN_COLUMNS = 1 << 23,       /* loads of 16 lanes from shared memory that transpose */
     TL_CAN_SHIFT = 1 << 24,         /* shuffles that say whether the other lane is there */
+    TL_CAN_FILL = 1 << 26,          /* asynchronous copies of zeros at no cost (no leaf) */
+    TL_CAN_COPY_EACH = 1 << 27,     /* ... for which each thread says where to */
+    TL_CAN_COPY_ROW = 1 << 28,      /* ... of a warp, one thread's behind the other's */
     TL_CAN_REDUX = 1 << 25          /* integers of all lanes of a warp combined by an instruction */
 } tl_gpu_can;
 
