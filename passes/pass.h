@@ -20,7 +20,10 @@ typedef struct TlMachine {
     uint64_t stress;       /* --stress-layouts=SEED; 0: off */
     /* families of matrix instructions (ir/plan/mma.def), by spaces; NULL: none */
     const char *matrix;
-    bool copies;          /* from global to shared memory without registers (cp.async), ldmatrix */
+    bool copies;          /* from global to shared memory without registers (cp.async) */
+    bool copies_rows;     /* ... a warp's are a row of its lanes' 16 bytes */
+    bool fills;           /* ... and gives zeros where it is told to, at no cost */
+    bool matrices;        /* besides copies, reads of warps of 32, transposing or not (ldmatrix) */
     bool matrix_8;        /* ldmatrix and stmatrix of bytes, transposed */
     bool columns;         /* reads of shared memory that transpose among 16 lanes */
     bool warpgroups;      /* products of operands in shared memory, which go on beside the code:

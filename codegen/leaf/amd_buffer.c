@@ -73,13 +73,14 @@ static LLVMValueRef records_of(TlLeafCall *call)
                                    : all;
 }
 
-static LLVMValueRef resource(TlLeafCall *call, LLVMValueRef base)
+static LLVMValueRef resource(TlLeafCall *call, LLVMValueRef base, LLVMValueRef records,
+                             uint32_t hints)
 {
     LLVMTypeRef from = LLVMTypeOf(base);
-    LLVMValueRef args[4] = {base, LLVMConstInt(LLVMInt16TypeInContext(call->c), 0, 0),
-                            records_of(call), tl_leaf_i32(call, generation(call->l)->word3)},
+    LLVMValueRef args[4] = {base, LLVMConstInt(LLVMInt16TypeInContext(call->c), 0, 0), records,
+                            tl_leaf_i32(call, generation(call->l)->word3)},
                  x = tl_leaf_intrinsic(call, "llvm.amdgcn.make.buffer.rsrc", &from, 1, args, 4);
-    if (tl_leaf_constant(call, HINTS) & TL_HINT_LOW_BASE)
+    if (hints & TL_HINT_LOW_BASE)
         LLVMAddCallSiteAttribute(x, LLVMAttributeFunctionIndex,
                                  LLVMCreateStringAttribute(call->c, LOW, sizeof LOW - 1, "", 0));
     return x;
@@ -148,12 +149,13 @@ static Place place_of(TlLeafCall *call)
     }
     base = tests_offsets(call) ? base : unmoved(call, base, &constant);
     x = constant ? LLVMBuildAdd(call->b, x, tl_leaf_i32(call, constant), "") : x;
-    return (Place){resource(call, base), x, far};
+    LLVMValueRef made = resource(call, base, records_of(call), tl_leaf_constant(call, HINTS));
+    return (Place){made, x, far};
 }
 
-static bool is_once(TlLeafCall *call)
+static bool is_once(uint32_t hints)
 {
-    uint32_t hints = tl_leaf_constant(call, HINTS) & ~(uint32_t)TL_HINT_LOW_BASE;
+    hints &= ~(uint32_t)TL_HINT_LOW_BASE;
     return (hints & 3) == TL_CACHE_STREAM || hints >> 2 == TL_EVICT_FIRST;
 }
 
@@ -174,7 +176,7 @@ LLVMValueRef tl_amd_load_buffer(TlLeafCall *call)
     if (tl_leaf_is_false(call->args[PRED]))
         return tl_leaf_fill(call, call->result);
     Place p = place_of(call);
-    uint32_t policy = is_once(call) ? generation(call->l)->load_once : 0;
+    uint32_t policy = is_once(tl_leaf_constant(call, HINTS)) ? generation(call->l)->load_once : 0;
     LLVMValueRef args[4] = {p.resource, p.vector, p.scalar, tl_leaf_i32(call, policy)},
                  x = tl_leaf_intrinsic(call, "llvm.amdgcn.raw.ptr.buffer.load", &call->result, 1,
                                        args, 4),
@@ -189,9 +191,24 @@ void tl_amd_store_buffer(TlLeafCall *call)
     if (tl_leaf_is_false(call->args[PRED]))
         return;
     Place p = place_of(call);
-    uint32_t policy = is_once(call) ? generation(call->l)->store_once : 0;
+    uint32_t policy = is_once(tl_leaf_constant(call, HINTS)) ? generation(call->l)->store_once : 0;
     LLVMValueRef args[5] = {x, p.resource, p.vector, p.scalar, tl_leaf_i32(call, policy)};
     tl_leaf_intrinsic(call, "llvm.amdgcn.raw.ptr.buffer.store", &type, 1, args, 5);
+}
+
+/* What is constant is in the scalar register: in the instruction it would count for LDS, too. */
+void tl_amd_copy_buffer(TlLeafCall *call)
+{
+    enum { ROW_BASE = 1, ROW_HINTS, SLOT, ROW, ROW_FAR, NEAR, ROW_BYTES = 16 };
+    uint32_t constant, hints = tl_leaf_constant(call, ROW_HINTS);
+    LLVMValueRef *x = call->args, zero = tl_leaf_i32(call, 0),
+                 vector = without_constant(x[NEAR], &constant),
+                 scalar = LLVMBuildAdd(call->b, x[ROW_FAR], tl_leaf_i32(call, constant), ""),
+                 to = tl_leaf_shared(call, LLVMBuildAdd(call->b, x[ROW], x[SLOT], "")),
+                 from = resource(call, x[ROW_BASE], tl_leaf_i32(call, OUTSIDE), hints),
+                 policy = tl_leaf_i32(call, is_once(hints) ? generation(call->l)->load_once : 0),
+                 args[7] = {from, to, tl_leaf_i32(call, ROW_BYTES), vector, scalar, zero, policy};
+    tl_leaf_intrinsic(call, "llvm.amdgcn.raw.ptr.buffer.load.lds", NULL, 0, args, 7);
 }
 
 /* ---- what must be the same in all threads of a wave ---- */
@@ -284,7 +301,9 @@ static void fix_function(TlLlvm *l, LLVMValueRef function)
                 fix_resource(l, &varies, x);
                 continue;
             }
-            if (tl_llvm_is_call_of(x, "llvm.amdgcn.raw.ptr.buffer.load"))
+            if (tl_llvm_is_call_of(x, "llvm.amdgcn.raw.ptr.buffer.load.lds"))
+                fix_operand(l, &varies, x, 4);
+            else if (tl_llvm_is_call_of(x, "llvm.amdgcn.raw.ptr.buffer.load"))
                 fix_operand(l, &varies, x, 2);
             if (tl_llvm_is_call_of(x, "llvm.amdgcn.raw.ptr.buffer.store"))
                 fix_operand(l, &varies, x, 3);

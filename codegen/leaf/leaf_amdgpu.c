@@ -42,16 +42,16 @@ static void set_streaming(TlLeafCall *call, LLVMValueRef access)
     tl_llvm_set_metadata(call->l, access, "nontemporal", &one, 1);
 }
 
-/* The address of 16 bytes of a load's fill. */
-static LLVMValueRef filled(TlLeafCall *call)
+LLVMValueRef tl_amd_filled(TlLeafCall *call, uint32_t word)
 {
     LLVMTypeRef t = LLVMVectorType(call->i32, 4);
-    char *name = tl_format(call->l->arena, "tl.fill.%x", (unsigned)tl_leaf_constant(call, 4));
+    LLVMValueRef x = tl_leaf_i32(call, word), all[4] = {x, x, x, x};
+    char *name = tl_format(call->l->arena, "tl.fill.%x", (unsigned)word);
     LLVMValueRef g = LLVMGetNamedGlobal(call->l->module, name);
     if (g)
         return g;
     g = LLVMAddGlobalInAddressSpace(call->l->module, t, name, 1);
-    LLVMSetInitializer(g, tl_leaf_fill(call, t));
+    LLVMSetInitializer(g, LLVMConstVector(all, 4));
     LLVMSetGlobalConstant(g, 1);
     LLVMSetLinkage(g, LLVMInternalLinkage);
     LLVMSetAlignment(g, 16);
@@ -65,7 +65,8 @@ static LLVMValueRef load_global(TlLeafCall *call)
     if (tl_leaf_is_false(pred))
         return tl_leaf_fill(call, call->result);
     if (!tl_leaf_is_true(pred))
-        address = LLVMBuildSelect(call->b, pred, address, filled(call), "");
+        address = LLVMBuildSelect(call->b, pred, address,
+                                  tl_amd_filled(call, tl_leaf_constant(call, 4)), "");
     LLVMValueRef x = tl_leaf_load(call, address);
     if (is_streaming(tl_leaf_constant(call, 3)))
         set_streaming(call, x);
@@ -484,6 +485,11 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_STS: tl_leaf_store_shared(call, store_shared_where); return NULL;
     case TL_LEAF_FAMILY_ADDS: add_shared(call); return NULL;
     case TL_LEAF_FAMILY_ATOM: return atomic(call);
+    case TL_LEAF_FAMILY_CP_ASYNC:
+    case TL_LEAF_FAMILY_CP_ROW: tl_amd_begin_copy(call); return NULL;
+    case TL_LEAF_FAMILY_CP_ROW_NEAR: tl_amd_copy_buffer(call); return NULL;
+    case TL_LEAF_FAMILY_CP_COMMIT: return NULL; /* tl_amd_count_copies has seen it */
+    case TL_LEAF_FAMILY_CP_WAIT: tl_amd_await_copies(call); return NULL;
     case TL_LEAF_FAMILY_FAIL:
     case TL_LEAF_FAMILY_OUTSIDE:
     case TL_LEAF_FAMILY_PRINT:
@@ -494,9 +500,6 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_OF_F4:
     case TL_LEAF_FAMILY_TO_F4:
     case TL_LEAF_FAMILY_FMA_SAT:
-    case TL_LEAF_FAMILY_CP_ASYNC:
-    case TL_LEAF_FAMILY_CP_COMMIT:
-    case TL_LEAF_FAMILY_CP_WAIT:
     case TL_LEAF_FAMILY_CLUSTER_SIZE:
     case TL_LEAF_FAMILY_CLUSTER_RANK:
     case TL_LEAF_FAMILY_MEET:
@@ -547,9 +550,11 @@ static LLVMValueRef expand(TlLeafCall *call)
 
 void tl_leaf_expand_amdgpu(TlLlvm *l)
 {
+    tl_amd_count_copies(l);
     tl_leaf_expand_each(l, expand);
     tl_llvm_run(l, "always-inline,function(infer-address-spaces,early-cse,simplifycfg),"
                    "amdgpu-attributor");
     tl_amd_buffer_scalars(l);
+    tl_amd_set_copies_apart(l);
     tl_work_around(l, TL_FAMILY_AMDGPU, TL_WHEN_EXPANDED);
 }

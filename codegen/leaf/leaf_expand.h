@@ -105,6 +105,18 @@ LLVMValueRef tl_amd_load_buffer(TlLeafCall *call);
 void tl_amd_store_buffer(TlLeafCall *call);
 void tl_amd_buffer_scalars(TlLlvm *l);
 
+/* The address of 16 bytes of memory that hold a word four times. (leaf_amdgpu.c) */
+LLVMValueRef tl_amd_filled(TlLeafCall *call, uint32_t word);
+
+/* ---- copies to LDS on AMD (amd_copy.c) ---- */
+/* Before leaves are expanded: the groups of CP_WAIT become instructions of the hardware's count. */
+void tl_amd_count_copies(TlLlvm *l);
+void tl_amd_begin_copy(TlLeafCall *call);
+void tl_amd_copy_buffer(TlLeafCall *call); /* amd_buffer.c */
+void tl_amd_await_copies(TlLeafCall *call);
+/* Afterwards: LLVM learns that what copies write is touched behind waits only. */
+void tl_amd_set_copies_apart(TlLlvm *l);
+
 /* ---- FAIL, OUTSIDE and PRINT on a real GPU (leaf_debug.c): records of runtime/contract/leaf.h
  * ---- */
 /* Marks argument `index` of the kernel as the address of the debug buffer. */

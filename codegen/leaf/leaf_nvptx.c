@@ -825,6 +825,8 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_LDB:
     case TL_LEAF_FAMILY_STB:
     case TL_LEAF_FAMILY_LDS_T:
+    case TL_LEAF_FAMILY_CP_ROW:
+    case TL_LEAF_FAMILY_CP_ROW_NEAR:
     case TL_LEAF_FAMILY_COUNT: break;
     }
     TL_UNREACHABLE("leaf %d", (int)call->leaf);

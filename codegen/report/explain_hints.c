@@ -201,19 +201,23 @@ static const tilec_report_access *load_of(const tilec_report_kernel *k,
 
 static void find_no_copy(TlHints *h, const tilec_report_exchange *x)
 {
-    enum { LEAST_BYTES = 4 }; /* of an asynchronous copy */
+    unsigned can = h->e->target->can, least = can & TL_CAN_COPY_ROW ? 16 : 4; /* bytes */
     const tilec_report_access *a = load_of(h->e->k, x);
-    if (!(h->e->target->can & TL_CAN_COPY) || strcmp(x->op, "put") != 0 || x->loop < 0 || !a ||
-        (!h->e->k->loops[x->loop].stages && a->width >= LEAST_BYTES))
+    if (!(can & TL_CAN_COPY) || strcmp(x->op, "put") != 0 || x->loop < 0 || !a ||
+        (!h->e->k->loops[x->loop].stages && a->width >= least))
         return;
-    const char *why = a->width < LEAST_BYTES
-                          ? "it takes 4 bytes at least"
-                          : "elements are computed with, or placed otherwise, on the way";
+    const char *why =
+                   a->width < least ? tl_format(h->e->out, "it takes %u bytes at least", least)
+                   : can & TL_CAN_FILL
+                       ? "elements are computed with, or placed otherwise, on the way"
+                       : "elements, of it or of what the loop puts besides, are computed with, or "
+                         "placed otherwise, on the way",
+               *copy = can & TL_CAN_FILL ? "cp.async" : "a copy to LDS";
     tl_explain_hint(
         h, TL_HINT_NO_COPY, a->position, issued(h, a->requests + x->wavefronts, x->loop, x->share),
         (TlHintText){
             access_name(h, a),
-            tl_format(h->e->out, "to shared memory by way of registers, not by cp.async: %s", why),
+            tl_format(h->e->out, "to shared memory by way of registers, not by %s: %s", copy, why),
             NULL});
 }
 

@@ -87,6 +87,8 @@ LLVMValueRef tl_simt_sum_address(TlSimt *g, const TlSimtAccess *a, int64_t r);
 void tl_simt_buffer_begin(TlSimt *g, TlSimtAccess *a);
 /* The leaf's operands but for the site; x: fill or value. */
 enum { TL_BUFFER_OPERANDS = 7 };
+/* The same, without a test of bounds: of what is inside. False: it goes by addresses. */
+bool tl_simt_buffer_inside(TlSimt *g, TlSimtAccess *a);
 void tl_simt_buffer_operands(TlSimt *g, const TlSimtAccess *a, int64_t r, LLVMValueRef pred,
                              LLVMValueRef x, LLVMValueRef out[TL_BUFFER_OPERANDS]);
 LLVMValueRef tl_simt_pred_or_true(TlSimt *g, LLVMValueRef pred);

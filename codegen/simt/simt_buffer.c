@@ -72,15 +72,29 @@ static LLVMValueRef hints_of(TlSimt *g, const TlSimtAccess *a)
     return LLVMBuildOr(g->b, tl_simt_access_hints(g, a->op), low, "");
 }
 
-void tl_simt_buffer_begin(TlSimt *g, TlSimtAccess *a)
+/* False: it has none. */
+static bool find_base(TlSimt *g, TlSimtAccess *a)
 {
-    if (!(g->options->target->can & TL_CAN_BUFFER) || g->options->check || !a->view || !a->layout ||
-        !a->is_near)
-        return;
-    uint32_t fill;
+    if (g->options->check || !a->view || !a->layout || !a->is_near)
+        return false;
     a->base = a->uniform;
     if (a->moved)
         a->base = LLVMBuildGEP2(g->b, g->i8, a->base, &a->moved, 1, "");
+    return true;
+}
+
+bool tl_simt_buffer_inside(TlSimt *g, TlSimtAccess *a)
+{
+    a->records = tl_simt_i32(g, TL_RECORDS_ALL);
+    a->is_low = !a->moved && tl_access_info(g->axis, a->op).low_base;
+    return find_base(g, a);
+}
+
+void tl_simt_buffer_begin(TlSimt *g, TlSimtAccess *a)
+{
+    uint32_t fill;
+    if (!(g->options->target->can & TL_CAN_BUFFER) || !find_base(g, a))
+        return;
     if (tl_simt_access_fill(a, &fill)) {
         a->is_low = !a->moved && tl_access_info(g->axis, a->op).low_base;
         find_records(g, a);

@@ -339,7 +339,32 @@ typedef struct Copy {
     TlLoc loc;
     int32_t param;
     LLVMValueRef owner;
+    bool is_row; /* a warp's are a row: `to` is where its first lane's go */
 } Copy;
+
+/* By a base and 32 bits, if that reaches it: a row that is inside, and that every thread begins.
+ * True: it has begun. Of another one, *address is made so, and no thread keeps 64 bits for it from
+ * trip to trip. */
+static bool begin_near(Copy *c, const TlBufAccess *a, bool all, LLVMValueRef *address)
+{
+    TlSimt *g = c->to.g;
+    TlSimtAccess from = c->from;
+    LLVMValueRef x[TL_BUFFER_OPERANDS];
+    if (g->options->target->can & TL_CAN_FILL || !tl_simt_buffer_inside(g, &from))
+        return false;
+    tl_simt_buffer_operands(g, &from, a->regs[0], NULL, NULL, x);
+    LLVMValueRef args[] = {x[0], x[2], start_of(&c->to), offset_in_slot(&c->to, a), x[5], x[6]};
+    if (all && c->is_row) {
+        tl_simt_leaf(g, TL_LEAF_CP_ROW_NEAR, 6, args);
+        return true;
+    }
+    *address = x[0];
+    for (int i = 5; i < TL_BUFFER_OPERANDS; i++) {
+        LLVMValueRef bytes = LLVMBuildZExt(g->b, x[i], g->i64, "");
+        *address = LLVMBuildGEP2(g->b, g->i8, *address, &bytes, 1, "");
+    }
+    return false;
+}
 
 static void begin_access(Copy *c, const TlBufAccess *a)
 {
@@ -350,15 +375,18 @@ static void begin_access(Copy *c, const TlBufAccess *a)
                  address = tl_simt_access_address(g, &c->from, r),
                  inside = tl_simt_access_pred(g, &c->from, r);
     inside = tl_simt_access_ask(g, &c->from, inside, address, bytes);
+    if (begin_near(c, a, !pred && !inside, &address))
+        return;
     LLVMValueRef args[6] = {tl_simt_pred_or_true(g, pred),
                             start_of(&c->to),
                             offset_in_slot(&c->to, a),
                             address,
                             tl_simt_pred_or_true(g, inside),
                             tl_simt_access_hints(g, c->from.op)};
-    tl_leaf leaf = bytes == 16  ? TL_LEAF_CP_ASYNC_16
-                   : bytes == 8 ? TL_LEAF_CP_ASYNC_8
-                                : TL_LEAF_CP_ASYNC_4;
+    tl_leaf leaf = c->is_row     ? TL_LEAF_CP_ROW
+                   : bytes == 16 ? TL_LEAF_CP_ASYNC_16
+                   : bytes == 8  ? TL_LEAF_CP_ASYNC_8
+                                 : TL_LEAF_CP_ASYNC_4;
     tl_simt_leaf(g, leaf, 6, args);
 }
 
@@ -389,6 +417,18 @@ static void copy_at_once(TlSimt *g, TlOp *op)
     put_registers(&s, from.type, regs);
 }
 
+/* The place of a warp's first lane, from the warp's number, which all of its lanes share. */
+static void keep_warp_alone(Slot *s)
+{
+    TlSimt *g = s->g;
+    LLVMValueRef warp = g->thread.warp;
+    g->thread.warp = tl_simt_uniform_warp(g);
+    s->inner = tl_simt_linear(g, &s->plan->inner, 0, g->warp_bits, 1);
+    for (int k = 0; k < s->plan->nfar; k++)
+        s->far[k] = tl_simt_linear(g, &s->plan->far[k].thread, 0, g->warp_bits, 1);
+    g->thread.warp = warp;
+}
+
 static void prepare_copy(TlSimt *g, TlOp *op, Copy *c)
 {
     TlSimtAccess *from = &c->from;
@@ -398,6 +438,9 @@ static void prepare_copy(TlSimt *g, TlOp *op, Copy *c)
     tl_simt_access_promise(g, from);
     c->to = slot_of(g, from->place.buf, from->place.slot, tl_copy_plan(g->arena, op));
     c->owner = tl_simt_is_owner(g, from->layout);
+    c->is_row = !(g->options->target->can & TL_CAN_COPY_EACH);
+    if (c->is_row)
+        keep_warp_alone(&c->to);
     c->loc = op->loc;
     c->param = g->param;
 }

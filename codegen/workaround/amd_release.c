@@ -35,6 +35,16 @@
  * as the waves see each other's stores in the cache. So there the last barriers before an atomic
  * that releases wait for everything.
  *
+ * A fence that releases waits for all copies to LDS of gfx950 besides (LLVM 22), those of later
+ * trips of a loop, too, which are to be on their way at its barriers: what is needed of them, the
+ * program waits for before. So where a function has such copies, the wait takes the place of the
+ * barrier's fences. That LLVM moves no access across the barrier, the barrier itself sees to.
+ *
+ *     wait for copies but the last 4          s_waitcnt vmcnt(4)
+ *     fence release                           s_waitcnt lgkmcnt(0)
+ *     s_barrier                               s_barrier
+ *     fence acquire
+ *
  * test/tools/amd_waits.py looks at the machine code. */
 #include "codegen/workaround/workaround.h"
 
@@ -165,17 +175,40 @@ static bool loop_stores(const TlLoops *loops, LLVMBasicBlockRef block)
     return false;
 }
 
+static bool has_copies(LLVMValueRef function)
+{
+    LLVMBasicBlockRef b;
+    for (b = LLVMGetFirstBasicBlock(function); b; b = LLVMGetNextBasicBlock(b))
+        for (LLVMValueRef x = LLVMGetFirstInstruction(b); x; x = LLVMGetNextInstruction(x))
+            if (tl_llvm_is_call_of(x, "llvm.amdgcn.global.load.lds") ||
+                tl_llvm_is_call_of(x, "llvm.amdgcn.raw.ptr.buffer.load.lds"))
+                return true;
+    return false;
+}
+
+/* The two around a barrier: the one that releases, and the one behind. */
+static void erase_fences(LLVMValueRef release)
+{
+    LLVMValueRef x = LLVMGetNextInstruction(release);
+    while (x && !tl_llvm_is_call_of(x, "llvm.amdgcn.s.barrier"))
+        x = LLVMGetNextInstruction(x);
+    LLVMValueRef acquire = x ? LLVMGetNextInstruction(x) : NULL;
+    if (acquire && LLVMGetInstructionOpcode(acquire) == LLVMFence)
+        LLVMInstructionEraseFromParent(acquire);
+    LLVMInstructionEraseFromParent(release);
+}
+
 /* What a barrier waits for. What its waves have stored to memory is seen by each other on gfx9,
  * whose compute units have one cache each; since gfx10 a block may be on two of them, and LLVM's
- * fence waits for all. `all`: an atomic releases it. */
+ * fence waits for all. `all`: an atomic releases it; `always`: nothing else waits. */
 static void wait_at_barrier(TlLlvm *l, LLVMBuilderRef b, const TlLoops *loops, LLVMValueRef fence,
-                            bool all)
+                            bool all, bool always)
 {
     bool gfx9 = tl_amd_generation(l) < 10;
     LLVMBasicBlockRef block = LLVMGetInstructionParent(fence);
     if (all && gfx9)
         tl_amd_wait(l, b, TL_AMD_ALL);
-    else if (tl_loop_around(loops, block) != TL_NO_LOOP)
+    else if (always || tl_loop_around(loops, block) != TL_NO_LOOP)
         tl_amd_wait(l, b,
                     gfx9                        ? TL_AMD_SHARED
                     : loop_stores(loops, block) ? TL_AMD_ALL
@@ -189,6 +222,7 @@ void tl_amd_release(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)
     TL_VEC(LLVMValueRef) fences = {0};
     tl_loops_find(l->arena, function, &loops);
     tl_map_init(&before, l->arena);
+    bool copies = has_copies(function);
     LLVMBasicBlockRef k;
     for (k = LLVMGetFirstBasicBlock(function); k; k = LLVMGetNextBasicBlock(k))
         for (LLVMValueRef x = LLVMGetFirstInstruction(k); x; x = LLVMGetNextInstruction(x)) {
@@ -201,9 +235,13 @@ void tl_amd_release(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)
         LLVMValueRef x = fences.data[i];
         LLVMPositionBuilderBefore(b, LLVMGetNextInstruction(x));
         LLVMSetCurrentDebugLocation2(b, NULL);
-        if (is_of_barrier(x))
-            wait_at_barrier(l, b, &loops, x, tl_map_get(&before, (uint64_t)(uintptr_t)x, NULL));
+        bool at_barrier = is_of_barrier(x);
+        if (at_barrier)
+            wait_at_barrier(l, b, &loops, x, tl_map_get(&before, (uint64_t)(uintptr_t)x, NULL),
+                            copies);
         else
             tl_amd_wait(l, b, TL_AMD_ALL);
+        if (copies && at_barrier)
+            erase_fences(x);
     }
 }

@@ -588,6 +588,68 @@ TlBufPlan *tl_copy_plan(TlArena *arena, const TlOp *op)
                        TL_BUF_WRITES | TL_BUF_IN_ORDER);
 }
 
+/* ---- rows of a warp ---- */
+
+static bool is_exact_buffer(const TlType *buf)
+{
+    for (int d = 0; d < buf->rank; d++)
+        if (tl_layout_extent(buf->layout, d) != buf->shape[d])
+            return false;
+    return true;
+}
+
+/* Offsets in a chunk, from the lowest bit: 16 bytes of a thread, the lanes, the warps, and what
+ * more there is. */
+const TlLayout *tl_buf_row_layout(TlCtx *ctx, TlArena *arena, const TlType *buf, int lanes,
+                                  int warps)
+{
+    const TlLayout *l = buf->layout;
+    int all = tl_layout_in_bits(l, TL_IN_OFFSET), rank = l->nout,
+        piece = tl_floor_log2(TL_ROW_BYTES / (uint32_t)tl_dtype_bytes(buf->dtype)),
+        lane = tl_ceil_log2((uint32_t)lanes), warp = tl_ceil_log2((uint32_t)warps), n = 0,
+        out[TL_LAYOUT_MAX_OUT];
+    if (all < piece + lane || !is_exact_buffer(buf))
+        return NULL;
+    int32_t images[TL_LAYOUT_MAX_BITS + TL_MAX_WARP_BITS][TL_LAYOUT_MAX_OUT] = {{0}},
+                                        *flat = &images[0][0];
+    int first = tl_layout_in_index(l, TL_IN_OFFSET),
+        some = all - piece - lane < warp ? all - piece - lane : warp;
+    int from[] = {0, piece + lane + some, piece, piece + lane},
+        many[] = {piece, all - piece - lane - some, lane, some};
+    for (int part = 0; part < 4; part++)
+        for (int b = 0; b < many[part]; b++, n++)
+            for (int d = 0; d < rank; d++)
+                flat[n * rank + d] = l->basis[first][from[part] + b][d];
+    for (int d = 0; d < rank; d++)
+        out[d] = l->out_bits[d];
+    int regs = many[0] + many[1];
+    TlInBases in[] = {{TL_IN_REG, regs, flat},
+                      {TL_IN_LANE, lane, flat + regs * rank},
+                      {TL_IN_WARP, warp, flat + (regs + lane) * rank}};
+    TlLayout made = *tl_layout_make(arena, rank, out, 3, in);
+    memcpy(made.reps, l->reps, sizeof made.reps);
+    return tl_layout_intern(ctx, &made);
+}
+
+bool tl_buf_is_rows(const TlBufPlan *p, const TlType *buf, int lanes)
+{
+    uint32_t in_row = TL_ROW_BYTES * (uint32_t)lanes - TL_ROW_BYTES, others = 0;
+    if (p->kind != TL_BUF_VECTOR || p->nregs * (uint32_t)tl_dtype_bytes(buf->dtype) != TL_ROW_BYTES)
+        return false;
+    for (uint32_t b = 0; 1 << b < lanes; b++)
+        if (p->inner.lane[b] != (uint32_t)TL_ROW_BYTES << b)
+            return false;
+    for (int b = 0; b < TL_MAX_WARP_BITS; b++)
+        others |= p->inner.warp[b];
+    for (int k = 0; k < p->nfar; k++)
+        for (uint32_t b = 0; 1 << b < lanes; b++)
+            if (p->far[k].thread.lane[b])
+                return false;
+    for (uint32_t i = 0; i < p->naccesses; i++)
+        others |= p->accesses[i].inner | (p->accesses[i].guarded ? in_row : 0);
+    return !(others & in_row);
+}
+
 /* ---- the proof ---- */
 
 static uint64_t offset_in(const TlBufPlan *p, const TlBufAccess *a, uint32_t lane, uint32_t warp)

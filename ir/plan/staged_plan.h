@@ -80,6 +80,14 @@ TlBufPlan *tl_buf_plan(TlArena *arena, const TlType *tile, const TlType *buf, in
                        uint32_t flags);
 /* The plan of a COPY: accesses of as many bytes as its `async` says, or those of a PUT. */
 TlBufPlan *tl_copy_plan(TlArena *arena, const TlOp *op);
+/* Copies of a warp that are a row: lane n's 16 bytes lie 16 n bytes behind lane 0's. The layout of
+ * a tile whose copies are such, for as many warps; NULL: the buffer has places that are not in the
+ * tile, or its chunk is less than a row. */
+enum { TL_ROW_BYTES = 16 };
+const TlLayout *tl_buf_row_layout(TlCtx *ctx, TlArena *arena, const TlType *buf, int lanes,
+                                  int warps);
+/* Is each access of a plan for tiles such a row? */
+bool tl_buf_is_rows(const TlBufPlan *p, const TlType *buf, int lanes);
 /* Executes the plan on numbers: every register is read from, or written to, the offset that its
  * element has in the buffer. NULL, or what is wrong, as text. */
 const char *tl_buf_prove(TlArena *arena, const TlBufPlan *p, const TlType *tile, const TlType *buf,

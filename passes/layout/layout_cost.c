@@ -37,7 +37,7 @@ TlLayoutCost tl_layout_costs(TlPassCtx *px)
     return (TlLayoutCost){.ctx = px->ctx,
                           .arena = px->scratch,
                           .wavefront = known ? known : SHARED_RATE,
-                          .copies = px->machine->copies};
+                          .copies = px->machine->copies && !px->machine->copies_rows};
 }
 
 void tl_layout_cost_init(TlLayoutCost *c, const TlFn *fn, TlPassCtx *px)

@@ -2,8 +2,9 @@
  * shows what is executed.
  *
  * Copies. A copy is asynchronous where the machine has such copies and at least 4 bytes of it are
- * contiguous both in memory and in the buffer; `async` says how many. The other copies load and
- * store at once, and are moved in front of the asynchronous copies next to them.
+ * contiguous both in memory and in the buffer (where a warp's are a row, all of such a row);
+ * `async` says how many. The other copies load and store at once, and are moved in front of the
+ * asynchronous copies next to them.
  *
  *     copy %A, %i, %k, %a, %s {axes = [64, 32]}
  *  => copy %A, %i, %k, %a, %s {axes = [64, 32], async = 16}
@@ -71,6 +72,9 @@ static int64_t async_bytes(const Order *o, const TlOp *copy, const TlAccessInfo 
         tl_buf_plan(o->px->scratch, tile, tl_op_place(copy).buf->type,
                     tl_access_vector(info, copy, tile->layout), TL_BUF_WRITES | TL_BUF_IN_ORDER);
     int64_t bytes = (int64_t)tl_dtype_bytes(tile->dtype) * plan->nregs;
+    if (o->px->machine->copies_rows &&
+        !tl_buf_is_rows(plan, tl_op_place(copy).buf->type, o->px->machine->lanes))
+        return 0;
     return bytes < LEAST_BYTES ? 0 : bytes;
 }
 

@@ -16,10 +16,10 @@
  *
  *  1. Which loops: FORs with a pipeline hint, and those in which a staged tile goes into a dot;
  *     without loops inside. How many stages S: --stages, else the hint, else the kernel's clause,
- *     else 3 where there are asynchronous copies and 2 elsewhere, or as few as choose-warps has
- *     found to fit. With 1 nothing is done. With
- *     fewer iterations than stages, or too little shared memory, there are fewer; two go without
- *     the slot that products of the iteration before still read, if need be.
+ *     else 3 where there are asynchronous copies and 2 elsewhere (and where they are rows of a
+ *     warp: two blocks have room then), or as few as choose-warps has found to fit. With 1 nothing
+ *     is done. With fewer iterations than stages, or too little shared memory, there are fewer; two
+ *     go without the slot that products of the iteration before still read, if need be.
  *  2. Which loads: those of the body itself (not in an if), from memory that the loop does not
  *     write, whose place can be computed ahead: by pure ops from the loop's counter, from what does
  *     not change in it, from carried values of which the same is true, and from other such loads.
@@ -27,7 +27,12 @@
  *     dots, also others if they are small.
  *  3. How: a copy where the machine has them, the threads' pieces are at least 4 bytes that lie
  *     side by side in memory and in the buffer, and what is outside is 0. Otherwise into registers,
- *     put in a later iteration. It is a bulk copy, where the machine has those, unless
+ *     put in a later iteration. Where a warp's copies are a row of shared memory (gfx950: lane n's
+ *     16 bytes lie behind lane n - 1's), threads begin them in the layout that follows from the
+ *     buffer's, not in the load's: with a swizzle lanes read a row's pieces in another order. There
+ *     it is a copy where these pieces lie side by side in memory, and the buffer holds the tile and
+ *     nothing else. Where copies of what is outside have to be asked for, none are made if
+ *     something else of the loop is put. It is a bulk copy, where the machine has those, unless
  *     tl_bulk_fault objects: one thread issues it, an mbarrier counts the bytes.
  *  4. When (latencies): a copy is begun S - 1 iterations ahead, into S slots; a load into registers
  *     one iteration before it is used or put; with S > 2 it is put one iteration ahead too, into 2
@@ -57,6 +62,7 @@
 #include "passes/analysis/cluster.h"
 #include "passes/analysis/facts.h"
 #include "passes/analysis/footprint.h"
+#include "passes/layout/relayout.h"
 #include "passes/pipeline/pipeline_impl.h"
 #include <string.h>
 
@@ -89,6 +95,7 @@ typedef struct Pipeline {
     /* one loop */
     TlOp *loop;
     bool hinted;
+    bool puts;  /* no copies, as something has to be put anyway */
     bool tight; /* no room for the slot that products of the last iteration still read */
     TL_VEC(Candidate) all;
     TlMap number; /* load to its number in `all` */
@@ -116,7 +123,8 @@ static int stages_of(const Pipeline *p, const TlOp *loop)
         return (int)hint;
     if (info && info->stages)
         return info->stages;
-    int stages = p->px->machine->copies ? COPY_STAGES : LOAD_STAGES, most = p->fn->body->stages;
+    bool deep = p->px->machine->copies && !p->px->machine->copies_rows;
+    int stages = deep ? COPY_STAGES : LOAD_STAGES, most = p->fn->body->stages;
     return most && most < stages ? most : stages;
 }
 
@@ -353,18 +361,60 @@ static bool is_turned(const Pipeline *p, const Candidate *c, int copied)
     return loaded >= 4 * copied && put >= 4 * copied;
 }
 
-static TlFetchHow how_of(const Pipeline *p, const Candidate *c)
+static bool has_tile_operand(const TlOp *op)
 {
+    for (uint32_t i = 0; i < op->nin; i++)
+        if (tl_has_layout(tl_in(op, i)->type))
+            return true;
+    return false;
+}
+
+/* Where a warp's copies are a row of shared memory: the layout in which threads begin them, which
+ * follows from the buffer's. NULL: neighbours in the buffer are none in memory. */
+static const TlLayout *row_layout(const Pipeline *p, const Candidate *c)
+{
+    const TlType *t = c->load->out[0]->type, *buf = tl_in(c->put, 0)->type;
+    if (has_tile_operand(c->load))
+        return NULL;
+    const TlLayout *l =
+        tl_buf_row_layout(p->px->ctx, p->arena, buf, p->px->machine->lanes, p->fn->body->warps);
+    TlAccessInfo info = tl_access_info(p->axis, c->load);
+    if (!l || tl_dtype_bytes(t->dtype) * tl_access_vector(&info, c->load, l) < TL_ROW_BYTES)
+        return NULL;
+    return l;
+}
+
+/* layout: of a copy's token. */
+static TlFetchHow how_of(const Pipeline *p, const Candidate *c, const TlLayout **layout)
+{
+    *layout = c->load->out[0]->type->layout;
     if (!c->put)
         return TL_FETCH_REGS;
     TlPlace place = tl_op_place(c->load);
     TlDtype d = c->load->out[0]->type->dtype;
-    bool copies = p->px->machine->copies && is_zero(place.other) && !tl_is_bool(d) &&
+    bool copies = p->px->machine->copies && !p->puts && is_zero(place.other) && !tl_is_bool(d) &&
                   tl_dtype_bits(d) >= 8;
     if (copies && is_bulk(p, c))
         return TL_FETCH_BULK;
+    const TlLayout *rows = copies && p->px->machine->copies_rows ? row_layout(p, c) : NULL;
+    if (rows)
+        *layout = rows;
+    if (p->px->machine->copies_rows)
+        return rows ? TL_FETCH_COPY : TL_FETCH_PUT;
     int copied = copies ? copied_bytes(p, c) : 0;
     return copied >= LEAST_COPY && !is_turned(p, c, copied) ? TL_FETCH_COPY : TL_FETCH_PUT;
+}
+
+/* Is there a staged load that cannot be a copy? Where a copy takes as many instructions as a load,
+ * with what they need for addresses and tests, others gain nothing by being copies then: puts have
+ * their barrier. */
+static bool has_put(const Pipeline *p)
+{
+    bool any = false;
+    const TlLayout *layout;
+    for (uint32_t i = 0; i < p->all.len && !p->px->machine->fills && !any; i++)
+        any = p->all.data[i].is_used && how_of(p, &p->all.data[i], &layout) == TL_FETCH_PUT;
+    return any;
 }
 
 /* Does the loop count up to the extent of an axis that it counts along? Then what starts there for
@@ -417,11 +467,9 @@ static TlFetch fetch_of(const Pipeline *p, const Candidate *c, int most, int cha
     TL_ASSERT(chains >= 0 && most >= 1, "a chain of %d, %d trips ahead", chains, most);
     int ahead = most - chains < 1 ? 1 : most - chains,
         flying = !p->tight && c->put && tl_loop_await(p->loop) && feeds_product(c->put);
-    TlFetch f = {.load = c->load,
-                 .put = c->put,
-                 .how = how_of(p, c),
-                 .chain = c->chain,
-                 .ends = ends_with_loop(p, c->load)};
+    TlFetch f = {
+        .load = c->load, .put = c->put, .chain = c->chain, .ends = ends_with_loop(p, c->load)};
+    f.how = how_of(p, c, &f.layout);
     switch (f.how) {
     case TL_FETCH_BULK:
         f.shared = !p->pair && is_shared(p, c);
@@ -437,7 +485,7 @@ static TlFetch fetch_of(const Pipeline *p, const Candidate *c, int most, int cha
         break;
     case TL_FETCH_REGS: f.ahead = 1; break;
     }
-    tl_pipeline_ask(p->axis, p->loop, &f);
+    tl_pipeline_ask(p->axis, p->loop, &f, !p->px->machine->fills);
     return f;
 }
 
@@ -685,6 +733,8 @@ static bool schedule_loop(Pipeline *p, TlOp *loop, TlSchedule *s)
         walk_place(p, &p->all.data[i]);
     spread_faults(p);
     find_levels(p);
+    p->puts = false;
+    p->puts = has_put(p);
     schedule(p, stages, s);
     while (!fits_registers(p, s) && give_up(p, s)) {
         find_levels(p);

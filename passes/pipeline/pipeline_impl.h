@@ -28,6 +28,7 @@ typedef struct TlFetch {
     int ahead;     /* begun so many iterations before */
     int put_ahead; /* PUT: put so many iterations before */
     int slots;     /* COPY, PUT */
+    const TlLayout *layout; /* of the load, or of the copy */
     bool shared;   /* BULK: programs of a cluster bring parts of it to each other (cluster.h) */
     bool ends;     /* past the last iteration its place is outside of the view anyway */
     bool asks;     /* needs bounds, but a scalar test can say that all of it is inside: */
@@ -165,8 +166,8 @@ TlValue *tl_pipeline_test(TlExpand *x, TlMoment m);
 TlOp *tl_pipeline_begin(TlExpand *x, TlBuilder *b, const TlAccess *a, bool inside);
 
 /* ---- is all of it inside? (pipeline_inside.c) ---- */
-/* Fills in `asks` and `inside`. */
-void tl_pipeline_ask(const TlAxisInfo *axis, const TlOp *loop, TlFetch *f);
+/* Fills in `asks` and `inside`. copies: of such a fetch, too. */
+void tl_pipeline_ask(const TlAxisInfo *axis, const TlOp *loop, TlFetch *f, bool copies);
 /* A bool in the loop: all that the fetches touch which are begun now is inside. All of them ask. */
 TlValue *tl_pipeline_inside(TlExpand *x, uint32_t n, const TlFetch *const *fetches);
 #endif

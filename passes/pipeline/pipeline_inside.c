@@ -29,13 +29,13 @@ static TlInsideHow how_inside(const TlAxisInfo *axis, const TlOp *loop, const Tl
     return TL_INSIDE_ASKED;
 }
 
-void tl_pipeline_ask(const TlAxisInfo *axis, const TlOp *loop, TlFetch *f)
+void tl_pipeline_ask(const TlAxisInfo *axis, const TlOp *loop, TlFetch *f, bool copies)
 {
     TL_ASSERT(f->load->opcode == TL_OP_LOAD, "%s is no load", tl_op_info(f->load->opcode)->text);
     TlPlace p = tl_op_place(f->load);
     f->asks = false;
-    if (f->how == TL_FETCH_COPY || !p.axes || p.rank == 0 || !tl_is_invariant(p.base, loop) ||
-        !tl_access_info(axis, f->load).needs_bounds)
+    if ((f->how == TL_FETCH_COPY && !copies) || !p.axes || p.rank == 0 ||
+        !tl_is_invariant(p.base, loop) || !tl_access_info(axis, f->load).needs_bounds)
         return;
     TlViewFacts v = tl_view_facts(axis, p.base);
     f->asks = true;

@@ -244,7 +244,7 @@ TlOp *tl_pipeline_begin(TlExpand *x, TlBuilder *b, const TlAccess *a, bool insid
     const TlType *t = load->out[0]->type;
     bool copies = a->f->how <= TL_FETCH_COPY;
     if (copies)
-        t = tl_type_token(x->ctx, t->dtype, t->rank, t->shape, t->layout);
+        t = tl_type_token(x->ctx, t->dtype, t->rank, t->shape, a->f->layout);
     b->loc = load->loc;
     TlOp *made = tl_op_new(b, copies ? TL_OP_COPY : TL_OP_LOAD, a->n, a->in, 1, &t, 0, load->nattrs,
                            load->attrs);

@@ -152,7 +152,7 @@ static bool trace(TlOp *convert, Way *w)
 static bool can_copy(Stager *s, const TlOp *load)
 {
     enum { NARROWEST_COPY = 4 };
-    if (!s->px->machine->copies)
+    if (!s->px->machine->copies || s->px->machine->copies_rows)
         return false;
     s->axis = tl_pass_axis_info(s->fn, s->px);
     TlAccessInfo info = tl_access_info(s->axis, load);
@@ -306,7 +306,7 @@ static const TlLayout *put_layout(const Stager *s, const Way *w)
 {
     const TlLayout *l = w->load->out[0]->type->layout;
     int want = register_axis(w->get);
-    if (s->px->machine->copies || want < 0 || want == row_axis(s, w->load) ||
+    if (s->px->machine->matrices || want < 0 || want == row_axis(s, w->load) ||
         has_tile_operand(w->load) || !all_goes_through(s, w->load->out[0], 0))
         return l;
     return tl_layout_registers_first(s->ctx, l, want);
@@ -318,6 +318,7 @@ static Staged staged_as(Stager *s, uint32_t first, const TlLayout *put, uint32_t
     const Way *w = &s->ways.data[first];
     const TlType *t = w->load->out[0]->type;
     const TlMachine *machine = s->px->machine;
+    const TlLayout *plain = w->load->out[0]->type->layout; /* in which copies may bring it */
     TL_VEC(const TlLayout *) gets = {0};
     for (uint32_t i = first; i < s->ways.len; i++)
         if (s->ways.data[i].load == w->load)
@@ -327,11 +328,11 @@ static Staged staged_as(Stager *s, uint32_t first, const TlLayout *put, uint32_t
                         .gets = gets.data,
                         .ngets = (int)gets.len,
                         .row = row_axis(s, w->load),
-                        .flags = machine->matrix_8 ? TL_STAGING_IMAGE | TL_STAGING_LDMATRIX |
-                                                         TL_STAGING_LDMATRIX_8
-                                 : machine->copies  ? TL_STAGING_IMAGE | TL_STAGING_LDMATRIX
-                                 : machine->columns ? TL_STAGING_COLUMNS
-                                                    : 0};
+                        .flags = (machine->copies && put == plain ? TL_STAGING_IMAGE : 0u) |
+                                 (machine->matrix_8 ? TL_STAGING_LDMATRIX_8 : 0u) |
+                                 (machine->matrices  ? TL_STAGING_LDMATRIX
+                                  : machine->columns ? TL_STAGING_COLUMNS
+                                                     : 0u)};
     const TlLayout *l = tl_staging_layout(s->ctx, s->px->scratch, &use);
     *out_wavefronts = tl_staging_total(s->px->scratch, &use, l).wavefronts;
     return (Staged){.load = w->load,

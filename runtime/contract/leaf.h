@@ -45,7 +45,10 @@ typedef enum tl_gpu_can {
     TL_CAN_COLUMNS = 1 << 23,       /* loads of 16 lanes from shared memory that transpose */
     TL_CAN_SHIFT = 1 << 24,         /* shuffles that say whether the other lane is there */
     TL_CAN_REDUX = 1 << 25,         /* integers of all lanes of a warp combined by an instruction */
-    TL_CAN_MATRIX_8 = 1 << 26       /* as LDMATRIX, STMATRIX, matrices of bytes, transposed */
+    TL_CAN_FILL = 1 << 26,          /* asynchronous copies of zeros at no cost (no leaf) */
+    TL_CAN_COPY_EACH = 1 << 27,     /* ... for which each thread says where to */
+    TL_CAN_COPY_ROW = 1 << 28,      /* ... of a warp, one thread's behind the other's */
+    TL_CAN_MATRIX_8 = 1 << 29       /* as LDMATRIX, STMATRIX, matrices of bytes, transposed */
 } tl_gpu_can;
 
 /* How REDUX combines words, and REDUX_F32 their floats: there a NaN does not count. */

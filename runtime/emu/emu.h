@@ -251,6 +251,9 @@ void tl_emu_copies_reset(tl_emu_block *b); /* for a new block */
 void tl_emu_step(tl_emu_block *b);
 /* A thread has returned: reports what it has not waited for. */
 void tl_emu_copies_ended(tl_emu_block *b, const tl_emu_thread *t);
+/* The leaf: begins a copy of 16 bytes. */
+void tl_emu_cp_async_16(uint32_t site, uint32_t pred, uint32_t slot, uint32_t offset, uint64_t at,
+                        uint32_t inside, uint32_t hints);
 
 /* ---- emu_print.c ---- */
 

@@ -278,6 +278,30 @@ v2 tl_emu_lds_t_16(uint32_t site, uint32_t offset)
     return load_column(TL_LEAF_LDS_T_16, site, offset);
 }
 
+/* ---- copies that are a row of a warp ---- */
+
+static void meet_alone(tl_emu_block *b, void *const *mine)
+{
+    (void)b, (void)mine;
+}
+
+/* That all lanes say the same of where the row begins is what meeting compares. */
+void tl_emu_cp_row(uint32_t site, uint32_t pred, uint32_t slot, uint32_t offset, uint64_t at,
+                   uint32_t inside, uint32_t hints)
+{
+    enum { BYTES = 16 };
+    tl_emu_block *b = tl_emu_now;
+    uint32_t lane = b->current->index % b->lanes;
+    tl_emu_meet_warp(b, TL_LEAF_CP_ROW, site, slot + offset, NULL, meet_alone);
+    tl_emu_cp_async_16(site, pred, slot, offset + BYTES * lane, at, inside, hints);
+}
+
+void tl_emu_cp_row_near(uint32_t site, uint64_t base, uint32_t hints, uint32_t slot,
+                        uint32_t offset, uint32_t far, uint32_t near)
+{
+    tl_emu_cp_row(site, 1, slot, offset, base + far + near, 1, hints);
+}
+
 #define STORES(bits, memory_type, type)                                                            \
     void tl_emu_stg_##bits(uint32_t site, uint64_t at, uint32_t pred, uint32_t hints, type value)  \
     {                                                                                              \

@@ -425,13 +425,19 @@ static void put_copy(FILE *f, const counts *from, const counts *to)
             RATIO(to->units, to->requests), RATIO(to->minimum, to->requests));
 }
 
+static bool is_copy(const tl_leaf_row *row)
+{
+    return row->family == TL_LEAF_FAMILY_CP_ASYNC || row->family == TL_LEAF_FAMILY_CP_ROW ||
+           row->family == TL_LEAF_FAMILY_CP_ROW_NEAR;
+}
+
 static void put_site(FILE *f, const entry *e)
 {
     const counts *c = &e->counts;
     const tl_leaf_row *row = row_of(e->position.leaf);
     bool matrices = tl_leaf_is_ldsm(e->position.leaf) || tl_leaf_is_stsm(e->position.leaf);
     fprintf(f, "%.200s:%u:%u %s", e->position.path, e->position.line, e->position.col, row->name);
-    if (row->family == TL_LEAF_FAMILY_CP_ASYNC) {
+    if (is_copy(row)) {
         put_copy(f, c, &e->target);
         return;
     }
@@ -496,7 +502,7 @@ static void add_to_totals(totals *t, const entry *e)
     bool loads = tl_leaf_is_shared_load_of_warp(e->position.leaf) ||
                  row->family == TL_LEAF_FAMILY_LDS;
     bool stores = tl_leaf_is_stsm(e->position.leaf) || row->family == TL_LEAF_FAMILY_STS;
-    if (row->family == TL_LEAF_FAMILY_CP_ASYNC) {
+    if (is_copy(row)) {
         add(&t->copied, c);
         add(&t->target, &e->target);
     } else if (loads || stores) {
@@ -510,9 +516,8 @@ static void add_to_totals(totals *t, const entry *e)
     } else if (row->family == TL_LEAF_FAMILY_BARRIER) {
         t->barriers += c->executed;
     } else if (row->family == TL_LEAF_FAMILY_SHFL_IDX || row->family == TL_LEAF_FAMILY_SHFL_END ||
-               row->family == TL_LEAF_FAMILY_SHFL_XOR ||
-               row->family == TL_LEAF_FAMILY_SHFL_SHIFT || row->family == TL_LEAF_FAMILY_REDUX ||
-               row->family == TL_LEAF_FAMILY_REDUX_F32) {
+               row->family == TL_LEAF_FAMILY_SHFL_XOR || row->family == TL_LEAF_FAMILY_SHFL_SHIFT ||
+               row->family == TL_LEAF_FAMILY_REDUX || row->family == TL_LEAF_FAMILY_REDUX_F32) {
         t->shuffles += c->executed;
     }
 }

@@ -229,3 +229,17 @@ def stepped(a):
     x[:16, :33], w[:40] = a["x"], a["w"]
     return {"y": exact(sum(x[2 * i:2 * i + 16:2, i:i + 32:2] @ w[:16] for i in range(5))),
             "z": exact(sum(x[:8, i:i + 48:3] @ w[2 * i:2 * i + 32:2] for i in range(5)))}
+
+
+# Both operands run along K, so that copies bring them as they are, in rows of a wave on gfx950: blocks that end
+# outside, that are whole, one row, nothing; 16 bytes of one to four bytes an element; more warps than there are rows
+for t, out, bk, (m, n, k), warps, stages in (
+        ("f16", "f32", 64, (130, 70, 200), 4, 3), ("f16", "f32", 64, (128, 128, 256), 4, 2),
+        ("bf16", "f32", 32, (66, 64, 136), 8, 4), ("f32", "f32", 32, (70, 66, 100), 2, 2),
+        ("i8", "i32", 128, (64, 70, 272), 4, 3), ("f16", "f32", 64, (1, 1, 8), 4, 3),
+        ("f16", "f32", 64, (40, 30, 0), 4, 2), ("f16", "f32", 16, (64, 64, 72), 8, 3)):
+    row(f"pipeline_rows_{t}_{m}x{n}x{k}_{bk}_{stages}",
+        product_kernel(f"const {t} A[M, K], const {t} B[N, K], {out} C[M, N]", b=f"trans(B[n +: 64, k +: {bk}])",
+                       block=(64, 64, bk), acc=out),
+        {"A": small(t, 1, m, k), "B": small(t, 2, n, k), "C": poison(out, m, n)},
+        lambda a: {"C": exact(total(a["A"]) @ total(a["B"]).T)}, warps=warps, stages=stages)

@@ -30,7 +30,7 @@ import amd_asm
 READS = re.compile(r"v_permlane|ds_swizzle|ds_b?permute|v_wmma|v_swmmac|v_mfma|v_smfmac|\w+_dpp\b|\w+_tr\d*_b\d+")
 SECOND_RESULT = re.compile(r"v_(add|sub|subrev|addc|subb|subbrev)_co_|v_div_scale|v_mad_(co_)?[ui]64|v_swap|v_permlane\d+_swap")
 NO_RESULT = re.compile(r"s_(cmp|bitcmp|cbranch|branch|waitcnt|wait_|nop|barrier|endpgm|setprio|sendmsg|delay|clause|set_gpr|store|dcache|code_end|sleep)"
-                       r"|(global|buffer|flat|scratch|ds)_(store|write)")
+                       r"|(global|buffer|flat|scratch|ds)_(store|write)|global_load_(async_to_)?lds")
 
 SCRATCH = re.compile(r"(buffer|scratch)_(load|store)_(\w+)")
 WORDS = {"dword": 1, "b32": 1, "dwordx2": 2, "b64": 2, "dwordx3": 3, "b96": 3, "dwordx4": 4, "b128": 4}

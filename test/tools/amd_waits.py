@@ -7,11 +7,13 @@ FILE: assembly text with its `.amdgcn_target` line; without files the kernels of
 targets. Reported is, by line:
   * an operand, read or written, whose load may not have returned: fewer than all later loads were waited for
   * a barrier that is reached while an access to LDS, or on gfx11 and gfx12 a store to memory, may not be done
+  * the end of the kernel while a copy to LDS may not be done
   * registers given back (s_sendmsg MSG_DEALLOC_VGPRS) while a store to scratch may not be done
 --mutate: takes each wait out in turn; it is reported whether that is noticed. Some waits are behind others, and needless.
 
-Counters: gfx9 vmcnt (loads and stores), lgkmcnt (LDS in order, scalar loads in any); gfx11 besides vscnt (stores); gfx12 loadcnt,
-storecnt, dscnt, kmcnt. A load that is no older than n others of its counter is not there after a wait for n. Hazards that s_nop covers are
+Copies to LDS are in flight at barriers, as loops begin them ahead; which of them a read of LDS needs is not looked at.
+Counters: gfx9 vmcnt (loads, stores and copies to LDS), lgkmcnt (LDS in order, scalar loads in any); gfx11 besides vscnt (stores); gfx12 loadcnt,
+storecnt, dscnt, kmcnt, gfx1250 besides asynccnt (copies to LDS). A load that is no older than n others of its counter is not there after a wait for n. Hazards that s_nop covers are
 not looked at. Last line: "N kernels, N instructions, N waits, N faults"; exit 1 if there are faults.
 """
 import argparse
@@ -22,7 +24,7 @@ import amd_asm
 
 REGISTER = re.compile(r"\b([vsa])(?:(\d+)|\[(\d+):(\d+)\])(?![\w\[])")
 GREATEST = 63
-LDS, MEMORY, SCRATCH = "an access to LDS", "a store to memory", "a store to scratch"
+LDS, MEMORY, SCRATCH, COPY = "an access to LDS", "a store to memory", "a store to scratch", "a copy to LDS"
 
 
 def registers(operand):
@@ -51,9 +53,9 @@ class Counters:
             return {name: int(n) for name, n in re.findall(r"(\w+)\((\d+)\)", i.text)} or {c: 0 for c in ("vmcnt", "lgkmcnt") if i.operands == ["0"]}
         if i.name == "s_waitcnt_vscnt":
             return {"vscnt": int(i.operands[1], 0)}
-        found = re.fullmatch(r"s_wait_(load|store|ds|km)cnt(_dscnt)?", i.name)
+        found = re.fullmatch(r"s_wait_(load|store|ds|km|async)cnt(_dscnt)?", i.name)
         if not found:
-            return {"loadcnt": 0, "storecnt": 0, "dscnt": 0, "kmcnt": 0} if i.name == "s_wait_idle" else None
+            return {"loadcnt": 0, "storecnt": 0, "dscnt": 0, "kmcnt": 0, "asynccnt": 0} if i.name == "s_wait_idle" else None
         n = int(i.operands[0], 0)
         if found.group(2):
             return {found.group(1) + "cnt": n >> 8 & 63, "dscnt": n & 63}
@@ -62,6 +64,10 @@ class Counters:
     def issued(self, i):
         """(counter, operand that is loaded or None, what may not be on its way at a barrier or None); None: it counts nothing."""
         name = i.name
+        if name.startswith("global_load_async_to_lds"):
+            return "asynccnt", None, COPY
+        if name.startswith("global_load_lds") or (name.startswith("buffer_load") and re.search(r"\blds\b", i.text)):
+            return self.load, None, COPY
         if name.startswith(("s_load", "s_buffer_load")):
             return self.scalar, 0, None
         if name.startswith("ds_"):
@@ -128,6 +134,8 @@ class Walk:
         for what, counter in [k for k in state if isinstance(k[0], str)]:
             if at_barrier and (what == LDS or (what == MEMORY and self.counters.generation > 9)):
                 self.fault(i, f"a barrier, and {what} is on its way: {counter}")
+            if i.name == "s_endpgm" and what == COPY:
+                self.fault(i, f"the end, and {what} is on its way: {counter}")
             if "DEALLOC" in i.text and what == SCRATCH:
                 self.fault(i, f"registers are given back, and {what} is on its way: {counter}")
 

@@ -19,7 +19,7 @@ import sassmix
 
 # Kind and what the instructions' names begin with; the first that fits.
 KINDS = [("matrix", r"v_(mfma|smfmac|wmma|swmmac)_"), ("accvgpr", r"v_accvgpr_"), ("valu", r"v_"), ("scratch", r"scratch_"),
-         ("buffer_load", r"buffer_load_"), ("buffer_store", r"buffer_store_"), ("global_load", r"(global|flat)_load_"),
+         ("copy", r"global_load_(async_to_)?lds_"), ("buffer_load", r"buffer_load_"), ("buffer_store", r"buffer_store_"), ("global_load", r"(global|flat)_load_"),
          ("global_store", r"(global|flat)_store_"), ("atomic", r"(global|flat|buffer)_atomic_"), ("lds_read", r"ds_(read|load)"),
          ("lds_write", r"ds_(write|store)"), ("lds_lane", r"ds_(bpermute|permute|swizzle)"), ("lds_other", r"ds_"),
          ("wait", r"s_wait"), ("barrier", r"s_barrier"), ("hint", r"s_(nop|delay_alu|clause|setprio|sleep|code_end|set_inst|sched)"),
@@ -34,6 +34,8 @@ class Instruction:
     def __init__(self, name, operands, comment):
         self.name, self.operands = name, operands
         self.kind = next(k for k, pattern in KINDS if re.match(pattern, name))
+        if self.kind == "buffer_load" and re.search(r"\blds\b", operands):
+            self.kind = "copy"
         # gfx90a has scratch memory behind the buffer instructions, of the resource that the kernel is given
         if self.kind.startswith("buffer_") and re.search(r"\bFolded (Spill|Reload)", comment):
             self.kind = "scratch"

@@ -102,7 +102,8 @@ static LLVMValueRef call(Maker *m, tl_leaf leaf, LLVMValueRef *args, unsigned n)
 
 static bool is_copy(tl_leaf leaf)
 {
-    return tl_leaf_info(leaf)->family == TL_LEAF_FAMILY_CP_ASYNC;
+    tl_leaf_family family = tl_leaf_info(leaf)->family;
+    return family == TL_LEAF_FAMILY_CP_ASYNC || family == TL_LEAF_FAMILY_CP_ROW;
 }
 
 /* One call of the row with the maker's present variant. */
@@ -125,6 +126,11 @@ static void add_call(Maker *m, tl_leaf leaf)
         if (m->hints)
             args[5] = i32(m, TL_RECORDS_ALL);
         args[7] = tid;
+    }
+    if (family == TL_LEAF_FAMILY_CP_ROW_NEAR) {
+        args[1] = LLVMGetParam(m->f, 0);
+        args[2] = i32(m, m->hints);
+        args[6] = tid;
     }
     if (family == TL_LEAF_FAMILY_LDG || family == TL_LEAF_FAMILY_LDB)
         args[4] = i32(m, m->hints & 1 ? 0xff80ff80 : 0);

@@ -138,6 +138,20 @@ def cp_async(out, width):
             out.keep(of_other(shared))
 
 
+def near_rows(out):
+    shared = filled()
+    for at in (0, 32, 64):
+        copied(shared, 16, at, ALWAYS, ALWAYS)
+        out.keep(of_other(shared))
+
+
+def row_groups(out):
+    shared = filled()
+    for at in (0, 16):
+        copied(shared, 16, at, ALWAYS, ALWAYS)
+        out.keep(of_other(shared))
+
+
 def groups(out):
     shared = filled()
     for at in (0, 4, 8):
@@ -732,8 +746,12 @@ def expected(name, lanes):
         ldsm_bytes(out, int(name[-1]))
     elif kind == "ldsm":
         ldsm(out, int(name[-1]), "_t_" in name)
-    elif name in ("cp_commit", "cp_wait"):
-        groups(out)
+    elif name in ("cp_commit", "cp_wait"): # of 64 lanes: gfx950
+        (row_groups if lanes == 64 else groups)(out)
+    elif name == "cp_row_near":
+        near_rows(out)
+    elif name == "cp_row":
+        cp_async(out, 16)
     elif kind == "cp":
         cp_async(out, int(name.split("_")[-1]))
     elif kind == "mul":

@@ -8,6 +8,7 @@ typedef struct Maker {
     LLVMValueRef f, tid, ctaid, in, out, map;
     LLVMTypeRef i1, i8, i32, i64, ptr;
     uint32_t nresults, lanes;
+    bool rows; /* copies to shared memory are rows of a warp */
 } Maker;
 
 /* ---- building ---- */
@@ -366,6 +367,23 @@ static void begin_copy(Maker *m, uint32_t w, uint32_t at, LLVMValueRef does, LLV
          7);
 }
 
+/* The same by a row of the warp's threads. */
+static void begin_row(Maker *m, uint32_t at, LLVMValueRef does, LLVMValueRef inside)
+{
+    LLVMValueRef thread = LLVMBuildAdd(m->b, mul(m, m->ctaid, THREADS), m->tid, ""),
+                 first = mul(m, and(m, m->tid, ~(m->lanes - 1)), 16);
+    CALL(m, CP_ROW, word(m, 0), does, word(m, 0), first,
+         address(m, m->in, add(m, mul(m, thread, 16), at)), inside, word(m, 0));
+}
+
+static void begin(Maker *m, uint32_t w, uint32_t at, LLVMValueRef does, LLVMValueRef inside)
+{
+    if (w)
+        begin_copy(m, w, at, does, inside);
+    else
+        begin_row(m, at, does, inside);
+}
+
 static void keep_other(Maker *m)
 {
     barrier(m);
@@ -373,19 +391,48 @@ static void keep_other(Maker *m)
     barrier(m);
 }
 
-/* Some threads copy, some of these zeros. */
+/* Some threads copy, some of these zeros. w = 0: 16 bytes, in rows. */
 static void make_copies(Maker *m, uint32_t w)
 {
+    uint32_t bytes = w ? w : 16;
     LLVMValueRef odd = LLVMBuildICmp(m->b, LLVMIntNE, and(m, m->tid, 4), word(m, 0), "");
     fill_shared(m);
     for (int p = 0; p < PREDS; p++)
         for (int inside = 0; inside < PREDS; inside++) {
-            begin_copy(m, w, (uint32_t)(3 * p + inside) * w, pred(m, p),
-                       inside < 2 ? pred(m, inside) : odd);
+            begin(m, w, (uint32_t)(3 * p + inside) * bytes, pred(m, p),
+                  inside < 2 ? pred(m, inside) : odd);
             CALL(m, CP_COMMIT, word(m, 0));
             CALL(m, CP_WAIT, word(m, 0), word(m, 0));
             keep_other(m);
         }
+}
+
+/* From a base that the block shares, what is common to its threads, and the thread's part. */
+static void make_near_rows(Maker *m)
+{
+    LLVMValueRef first = mul(m, and(m, m->tid, ~(m->lanes - 1)), 16), thread = mul(m, m->tid, 16),
+                 base = address(m, m->in, mul(m, m->ctaid, THREADS * 16));
+    fill_shared(m);
+    for (uint32_t at = 0; at < 96; at += 32) {
+        CALL(m, CP_ROW_NEAR, word(m, 0), base, word(m, 0), word(m, 0), first, word(m, at / 2),
+             add(m, thread, at / 2));
+        CALL(m, CP_COMMIT, word(m, 0));
+        CALL(m, CP_WAIT, word(m, 0), word(m, 0));
+        keep_other(m);
+    }
+}
+
+/* Two groups of a row each, to the same places; all have arrived. */
+static void make_row_groups(Maker *m)
+{
+    fill_shared(m);
+    for (uint32_t at = 0; at < 32; at += 16) {
+        CALL(m, CP_COMMIT, word(m, 0));
+        begin_row(m, at, yes(m), yes(m));
+        CALL(m, CP_COMMIT, word(m, 0));
+        CALL(m, CP_WAIT, word(m, 0), word(m, 0));
+        keep_other(m);
+    }
 }
 
 /* Groups of 0, 1 and 2 copies; of each the words are kept that have surely arrived: read back by
@@ -1254,8 +1301,10 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_TO_F4: make_to_small(m, row->family == TL_LEAF_FAMILY_TO_F4); break;
     case TL_LEAF_FAMILY_F2I: make_f2i(m); break;
     case TL_LEAF_FAMILY_CP_ASYNC: make_copies(m, row->size); break;
+    case TL_LEAF_FAMILY_CP_ROW: make_copies(m, 0); break;
+    case TL_LEAF_FAMILY_CP_ROW_NEAR: make_near_rows(m); break;
     case TL_LEAF_FAMILY_CP_COMMIT:
-    case TL_LEAF_FAMILY_CP_WAIT: make_groups(m); break;
+    case TL_LEAF_FAMILY_CP_WAIT: m->rows ? make_row_groups(m) : make_groups(m); break;
     case TL_LEAF_FAMILY_LDSM:
     case TL_LEAF_FAMILY_LDSM_T:
     case TL_LEAF_FAMILY_LDSM_8: make_ldsm(m, leaf); break;
@@ -1380,7 +1429,9 @@ LeafCode leaf_make_code(TlArena *arena, const TlTarget *target, bool emulate, Tl
 {
     tile_image_slot slots[MOST_SLOTS];
     uint32_t n = leaf_slots(leaf, slots);
-    Maker m = {.arena = arena, .lanes = (uint32_t)target->lanes};
+    Maker m = {.arena = arena,
+               .lanes = (uint32_t)target->lanes,
+               .rows = (target->can & TL_CAN_COPY_ROW) != 0};
     TlCodegenOptions o = {.target = target, .opt_level = 2, .emulate = emulate};
     TlKernelCodes kernels = {0};
     TlKernelCode k = {.symbol = symbol_of(arena, name),
