@@ -28,13 +28,15 @@ const TlType *tl_tensor_scales_buf(TlCtx *ctx, TlArena *arena, const TlType *t)
 {
     int bits[2];
     TL_ASSERT(t->rank == 2 && tl_scale_each(t->dtype), "scales of %s", tl_dtype_name(t->dtype));
-    if (t->shape[0] % TL_SCALES_ROWS || t->shape[1] % TL_SCALES_WORD)
+    bool part = t->shape[1] < TL_SCALES_WORD && TL_SCALES_WORD % t->shape[1] == 0;
+    if (t->shape[0] % TL_SCALES_ROWS || (!part && t->shape[1] % TL_SCALES_WORD))
         return NULL;
+    int32_t shape[2] = {t->shape[0], part ? TL_SCALES_WORD : t->shape[1]};
     for (int d = 0; d < 2; d++)
-        bits[d] = __builtin_ctz((unsigned)t->shape[d]);
+        bits[d] = __builtin_ctz((unsigned)shape[d]);
     TlLayout l = *chunk(arena, bits);
     for (int d = 0; d < 2; d++)
-        l.reps[d] = t->shape[d] >> bits[d];
+        l.reps[d] = shape[d] >> bits[d];
     return tl_type_buf(ctx, t->dtype, 2, t->shape, tl_layout_intern(ctx, &l), 1);
 }
 
@@ -53,7 +55,8 @@ bool tl_tensor_is_scales(TlArena *arena, const TlType *buf)
 
 int32_t tl_tensor_scales_columns(const TlType *scales)
 {
-    return tl_tensor_scales_column(scales, 0, scales->shape[1]);
+    int32_t words = (scales->shape[1] + TL_SCALES_WORD - 1) / TL_SCALES_WORD;
+    return tl_tensor_scales_column(scales, 0, words * TL_SCALES_WORD);
 }
 
 int32_t tl_tensor_scales_column(const TlType *scales, int32_t row, int32_t factor)

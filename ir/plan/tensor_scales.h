@@ -22,7 +22,8 @@ enum {
     TL_SCALES_COLUMN_ROWS = 32
 };
 
-/* A buffer of one slot for such scales; NULL: rows or factors are not whole pieces. */
+/* A buffer of one slot for such scales; NULL: rows are not whole pieces, or factors no words, nor a
+ * part of one, whose other bytes nobody reads. */
 const TlType *tl_tensor_scales_buf(TlCtx *ctx, TlArena *arena, const TlType *tile);
 /* Is it such a buffer? */
 bool tl_tensor_is_scales(TlArena *arena, const TlType *buf);

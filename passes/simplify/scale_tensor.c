@@ -5,8 +5,9 @@
  *
  *  - types: those of tensor.def; both sides of f4e2m1 are pairs by then (unpack), f4e2m1 beside f8
  *    is f8e4m3 (scale-dots)
- *  - rows and columns by 128, as scales lie; whole words of four scales along K; operands that the
- *    instruction can read where a buffer has them, whichever way their rows go
+ *  - rows and columns by 128, as scales lie; whole words of four scales along K, or a half or
+ *    quarter of one, whose other bytes nobody reads; operands that the instruction can read where a
+ *    buffer has them, whichever way their rows go
  *  - four warps, which read the sums
  *  - room in shared memory for one slot of each operand, in tensor memory for sums and scales, with
  *    those that the kernel's other products of this kind take */

@@ -177,7 +177,10 @@ for name, ta, tw, s, g, m, n, k in (
         ("mxfp8", "f8e4m3", "f8e5m2", "u8", 32, 33, 40, 96),
         ("mxfp4", "f4e2m1", "f4e2m1", "u8", 32, 5, 33, 64),
         ("mxfp8_by_fp4", "f8e4m3", "f4e2m1", "u8", 32, 1, 3, 32),
-        ("nvfp4", "f4e2m1", "f4e2m1", "f8e4m3", 16, 20, 35, 80)):
+        ("nvfp4", "f4e2m1", "f4e2m1", "f8e4m3", 16, 20, 35, 80),
+        ("mxfp8_own_tile", "f8e4m3", "f8e4m3", "u8", 32, 130, 129, 160),
+        ("nvfp4_own_tile", "f4e2m1", "f4e2m1", "f8e4m3", 16, 129, 33, 160)):
+    tile = {} if name.endswith("own_tile") else {"BM": 32, "BN": 32}
     (x, xv), (w, wv) = codes(ta, 10, m, k), codes(tw, 11, n, k)
     scale = lambda seed, rows: ints("u8", seed, 125, 129, rows, k // g) if s == "u8" else powers(s, seed, rows, k // g)
     number = (lambda v: np.ldexp(1.0, v.astype(int) - 127)) if s == "u8" else (lambda v: v.astype(float))
@@ -186,7 +189,7 @@ for name, ta, tw, s, g, m, n, k in (
         {"A": x, "sa": scale(12, m), "W": w, "sw": scale(13, n), "C": poison("f32", m, n), "alpha": 0.5},
         lambda a, xv=xv, wv=wv, g=g, number=number:
         {"C": exact(0.5 * (xv * np.repeat(number(a["sa"]), g, 1)) @ (wv * np.repeat(number(a["sw"]), g, 1)).T)}, TA=ta,
-        TW=tw, S=s, G=g, O="f32", BM=32, BN=32)
+        gpus=not tile, TW=tw, S=s, G=g, O="f32", **tile)
 
 for t, m, n, k, g, bk in (
         ("f8e4m3", 33, 40, 150, 32, 32), ("f8e5m2", 1, 5, 64, 64, 32), ("f8e4m3", 20, 130, 130, 128, 128)):

@@ -4,7 +4,7 @@
     sassmix.py FILE.cubin [--kernel NAME] [--json] [--require EXPR]...
 
 An instruction is 16 bytes; the low 12 bits say which: 9 bits the operation (codegen/report/sass.def), 3 bits where its
-operands are. Loops come from the branches: blocks, dominators, natural loops; a loop that holds another is not listed.
+operands are. Loops come from the branches: blocks, dominators, natural loops, and what branches enter at several places; a loop that holds another is not listed.
 Counts are of instructions in the text, not of how often they run. The padding behind the last branch does not count.
 One that never runs (@!PT: ptxas for sm_80 puts such behind waits for copies) is a NOP. A trip of a loop that has
 branches need not run all of it; the shortest way round is counted apart.
@@ -14,7 +14,7 @@ The main loop of a kernel is the one with the most matrix instructions; else of 
 --kernel NAME   only kernels whose symbol is NAME, or NAME and a number (gemm: gemm_0, gemm_1)
 --json          [{"kernel", "total", "mix": {name: count}, "loops": [{"from", "to", "main", "total", "mix",
                 "short": {"total", "mix", "bytes"}, "moving": the same of the way round that moves the most bytes, the shortest
-                of these}], "bytes": {"global", "shared"}}]; bytes are those that a lane asks for, bulk copies (TMA) aside
+                of these; "begins": of the way that begins the most bulk copies and products into tensor memory}], "bytes": {"global", "shared"}}]; bytes are those that a lane asks for, bulk copies (TMA) aside
 --require EXPR  every kernel must fulfil it, else exit 1 and a line that says why. EXPR is arithmetic and a comparison;
                 names are operations, `all` is every instruction: "(all - HMMA - LDSM - LDGSTS) / HMMA <= 0.5". Counts
                 are of the main loop, of its shortest way round behind `short.`, of the whole kernel behind `kernel.`:
@@ -34,6 +34,8 @@ ALWAYS, NEVER = 7, 15  # guards: the predicate that is true, and its opposite
 
 
 MOST_OF_WAIT = 8
+# What begins bulk copies and products into tensor memory: UTCHMMA and its like, UTCBAR, UTCCP, which have no names here.
+BEGINS = ("UTMALDG", "op_1ea", "op_1e9", "op_1e7")
 # Accesses, and the bytes of a lane by the code that says how many (bits 73 to 75; of matrices, bits 72 and 73: how many). Copies count
 # as accesses to global memory, as the bytes are the same.
 BY_WIDTH = (1, 1, 2, 2, 4, 8, 16, 0)
@@ -192,9 +194,21 @@ class Flow:
                         todo += self.before[x]
         return found
 
+    def entered_twice(self, known):
+        """Loops without one header, as natural loops have it: what reaches itself, and is no body of `known`. In place of the header stands
+        the longest block."""
+        found = {}
+        for body in cycles(self.next):
+            if body not in known.values():
+                found[max(sorted(body), key=lambda b: self.last[b] - self.first[b])] = body
+        return found
+
     def innermost(self):
         """[(header, blocks)]"""
-        all_loops = {head: body for head, body in self.loops().items() if not self.waits(body)}
+        all_loops = self.loops()
+        outer = {head: body for head, body in self.entered_twice(all_loops).items()
+                 if head not in all_loops and not any(body & other and not self.waits(other) for other in all_loops.values())}
+        all_loops = {head: body for head, body in {**all_loops, **outer}.items() if not self.waits(body)}
         return [(head, body) for head, body in sorted(all_loops.items())
                 if not any(other != head and other in body for other in all_loops)]
 
@@ -224,20 +238,48 @@ class Flow:
                 heapq.heappush(todo, (so_far + self.last[b] - self.first[b], n, way + (b,)))
 
 
-    def moving(self, head, body):
-        """Blocks of a trip that asks for the most bytes of global memory, and has the fewest instructions then."""
+    def moving(self, head, body, own_of=None):
+        """Blocks of a trip that asks for the most bytes of global memory (or has the most of what `own_of` gives of instructions), and has
+        the fewest instructions then."""
         best = {}
+        own_of = own_of or (lambda code: sum(x.bytes()[1] for x in code if x.bytes() and x.bytes()[0] == "global"))
 
         def way(b, on):
             if b not in best:
                 code = self.instructions([b])
-                own = sum(x.bytes()[1] for x in code if x.bytes() and x.bytes()[0] == "global")
+                own = own_of(code)
                 ends = [(0, 0, ())] if head in self.next[b] else []
                 ends += [w for n in self.next[b] if n in body and n != head and n not in on for w in [way(n, on | {n})] if w]
                 most = max(ends, default=None)
                 best[b] = most and (own + most[0], most[1] - len(code), (b, *most[2]))
             return best[b]
         return way(head, {head})[2]
+
+
+def cycles(following):
+    """Sets of blocks that reach each other (Tarjan), of more than one block."""
+    number, low, found, stack = {}, {}, [], []
+    for root in range(len(following)):
+        work = [(root, iter(following[root]))] if root not in number else []
+        while work:
+            b, rest = work[-1]
+            if b not in number:
+                number[b] = low[b] = len(number)
+                stack.append(b)
+            n = next(rest, None)
+            if n is None:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[b])
+                if low[b] == number[b]:
+                    at = stack.index(b)
+                    body, stack[at:] = frozenset(stack[at:]), []
+                    found += [body] if len(body) > 1 else []
+            elif n not in number:
+                work.append((n, iter(following[n])))
+            elif n in stack:
+                low[b] = min(low[b], number[n])
+    return found
 
 
 def summary(code):
@@ -266,9 +308,10 @@ def analyze(name, text, sm):
     for head, body in flow.innermost() if code else []:
         inside, short = flow.instructions(body), flow.instructions(flow.shortest(flow.heaviest(head, body), body))
         moving = flow.instructions(flow.moving(head, body))
+        begins = flow.instructions(flow.moving(head, body, lambda c: sum(x.name in BEGINS for x in c)))
         loops.append({"from": 16 * min(flow.first[b] for b in body), "to": 16 * max(flow.last[b] for b in body),
                       "main": False, "total": len(inside), "mix": mix_of(inside),
-                      "short": summary(short), "moving": summary(moving)})
+                      "short": summary(short), "moving": summary(moving), "begins": summary(begins)})
     if loops:
         max(loops, key=weight)["main"] = True
     return {"kernel": name, "total": len(code), "mix": mix_of(code), "loops": loops, "bytes": bytes_of(code)}

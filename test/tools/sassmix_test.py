@@ -93,6 +93,12 @@ class SassMix(unittest.TestCase):
         loop, = self.analyze(cubin({"k": text}))[0]["loops"]
         self.assertEqual((loop["total"], loop["mix"]["MOV"], loop["mix"]["EXIT"]), (5, 1, 0))
 
+    def test_a_loop_that_is_entered_twice(self):
+        """bra 2; 1: ffma; 2: hmma; hmma; bra 1; exit"""
+        text = b"".join([word(BRA, GUARDED, 1), word(FFMA), word(HMMA), word(HMMA), word(BRA, GUARDED, -4), word(EXIT)])
+        kernel, = self.analyze(cubin({"k": text}))
+        self.assertEqual([(x["total"], x["short"]["total"], x["mix"]["HMMA"]) for x in kernel["loops"]], [(4, 4, 2)])
+
     def test_a_jump_back_that_is_no_loop(self):
         """0: @p bra 3; 1: mov; 2: exit; 3: bra 1: the target does not dominate its source"""
         text = b"".join([word(BRA, GUARDED, 2), word(MOV), word(EXIT), word(BRA, 7, -3), word(NOP)])

@@ -96,7 +96,7 @@ static void check_case(const Case *c)
         return;
     TlAsyncDot d = {.side = {p.side[0], p.side[1], p.side[2], p.side[3]}};
     CHECK_INT(tl_tensor_dot_scales(&d),
-              (c->m + c->n) / LANES * (c->k / p.mma->each / TL_SCALES_WORD));
+              (c->m + c->n) / LANES * ((c->k / p.mma->each + TL_SCALES_WORD - 1) / TL_SCALES_WORD));
     for (int i = 0; i < 2; i++)
         bring(&p, i, where[i]);
     for (uint32_t s = 0; s < p.plan->strips.len; s++)
@@ -118,7 +118,7 @@ static void check_all(void)
     for (unsigned row = 0; row < sizeof NAMES / sizeof *NAMES; row++)
         for (unsigned n = 0; n < sizeof NS / sizeof *NS; n++)
             for (int32_t m = 128; m <= 256 && m * NS[n] <= 128 * 512; m += 128)
-                for (int32_t k = 128; k <= (NS[n] == 384 ? 128 : 256); k *= 2)
+                for (int32_t k = 64; k <= (NS[n] == 384 ? 128 : 256); k *= 2)
                     check_case(&(Case){NAMES[row], m, NS[n], k});
 }
 
@@ -142,12 +142,13 @@ static void check_constants(void)
     CHECK(tl_tensor_scales_descriptor() == UINT64_C(0x0000400800010000));
 }
 
-/* Rows by 128, whole words along K. */
+/* Rows by 128, whole words along K, or a half or quarter of one. */
 static void check_not(void)
 {
     CHECK(!tl_tensor_scales_buf(&ctx, &arena, tile(TL_U8, 64, 4)));
     CHECK(!tl_tensor_scales_buf(&ctx, &arena, tile(TL_U8, 192, 4)));
-    CHECK(!tl_tensor_scales_buf(&ctx, &arena, tile(TL_U8, 128, 2)));
+    CHECK(!tl_tensor_scales_buf(&ctx, &arena, tile(TL_U8, 128, 3)));
+    CHECK(!tl_tensor_scales_buf(&ctx, &arena, tile(TL_U8, 128, 6)));
     CHECK(!tl_tensor_is_scales(
         &arena, tl_staging_image_buf(&ctx, &arena, tile(TL_U8, 128, 128), 1, TL_STAGING_PIECE)));
     CHECK(tl_tensor_is_scales(

@@ -163,6 +163,31 @@ def gemm_u4(a, q, scale, zero, c, K, BM: Const, BN: Const, BK: Const, G: Const):
     ct.store(c, (m, n), ct.astype(acc, c.dtype))
 
 
+def grouped(a, b, expert, c, K, BM: Const, BN: Const, BK: Const):
+    m, n = ct.bid(0), ct.bid(1)
+    e = ct.gather(expert, m, check_bounds=False)
+    acc = ct.zeros((BM, BN), ct.float32)
+    for k in range(ct.cdiv(K, BK)):
+        y = ct.load(b, (e, k, n), (1, BK, BN), order=(0, 2, 1), padding_mode=ZERO).reshape((BK, BN))
+        acc = ct.mma(ct.load(a, (m, k), (BM, BK), padding_mode=ZERO), y, acc)
+    ct.store(c, (m, n), ct.astype(acc, c.dtype))
+
+
+def conv(x, w, y, H, W, C, BM: Const, BN: Const, BK: Const, KH: Const, KW: Const):
+    m, k = ct.bid(0), ct.bid(1)
+    at = m * BM + ct.arange(BM, dtype=ct.int32)
+    p, q = at // W % H, at % W
+    acc = ct.zeros((BM, BN), ct.float32)
+    for t in range(KH * KW):
+        dp, dq = t // KW - KH // 2, t % KW - KW // 2
+        some = (p + dp >= 0) & (p + dp < H) & (q + dq >= 0) & (q + dq < W)
+        pixel = ct.expand_dims(ct.where(some, at + dp * W + dq, -1), 1)
+        for c in range(ct.cdiv(C, BK)):
+            a = ct.gather(x, (pixel, ct.expand_dims(c * BK + ct.arange(BK, dtype=ct.int32), 0)), padding_value=0.0)
+            acc = ct.mma(a, ct.load(w, (t, c, k), (1, BK, BN), padding_mode=ZERO).reshape((BK, BN)), acc)
+    ct.store(y, (m, k), ct.astype(acc, y.dtype))
+
+
 def gemm_mx(a, sa, w, sw, c, K, scale, BM: Const, BN: Const, BK: Const):
     m, n = ct.bid(0), ct.bid(1)
     acc = ct.zeros((BM, BN), ct.float32)
@@ -238,7 +263,7 @@ def attention_dkdv(q, k, v, do, lse, delta, dk, dv, m, scale, BM: Const, BN: Con
 # Kernel to numbers of axes of its arrays, in order.
 AXES = {add: (1, 1, 1), relu: (1, 1), divide: (1, 1, 1), swiglu: (1, 1, 1), softmax: (2, 2), layernorm: (2, 1, 1, 2), rmsnorm_backward: (2, 1, 2, 2, 2),
         cross_entropy: (2, 1, 1, 2), row_sum: (2, 1), cumsum_rows: (2, 2), embedding: (1, 2, 2), rope: (3, 1, 2, 2, 3), gemv_split_k: (2, 1, 1),
-        histogram: (1, 1), gemm: (2, 2, 2), gemm_tf32: (2, 2, 2), gemm_u4: (2, 2, 2, 2, 2), gemm_mx: (2, 2, 2, 2, 2), attention: (3, 3, 3, 3),
+        histogram: (1, 1), gemm: (2, 2, 2), gemm_tf32: (2, 2, 2), gemm_u4: (2, 2, 2, 2, 2), gemm_mx: (2, 2, 2, 2, 2), grouped: (2, 3, 1, 2), conv: (2, 3, 2), attention: (3, 3, 3, 3),
         attention_dq: (3, 3, 3, 3, 2, 2, 3), attention_dkdv: (3, 3, 3, 3, 2, 2, 3, 3)}
 KERNELS = {f.__name__: f for f in AXES}
 FLOATS = ("eps", "scale")
@@ -265,7 +290,8 @@ def signature(f, types, constants):
 
 def build(target, out, job, warps):
     f = KERNELS[job["kernel"]]
-    kernel = ct.kernel(f, **({"num_worker_warps": warps} if warps else {}))
+    more = {"num_ctas": job["ctas"]} if job.get("ctas", 1) > 1 else {}
+    kernel = ct.kernel(f, **({"num_worker_warps": warps} if warps else {}), **more)
     export_kernel(kernel, [signature(f, job["types"], job["constants"])], f"{out}/{job['name']}.{warps}.cubin", gpu_code=target.rstrip("a"), output_format="cubin")
 
 

@@ -7,7 +7,8 @@ tilec's kernels are those of kernels.tile, in the form for aligned arguments; Tr
 cutile_kernels.py, by the python that has the packages (--python; without it only tilec's are counted). tilec's PTX and Triton's go through the ptxas on
 PATH. Each is tried with the row's numbers of warps, Triton from sm_90a on also with tensor descriptors, and the best of each is shown: with the fewest spills,
 then with the fewest instructions times warps. Kernels without a loop are counted as a whole, others by the shortest way round their main loop (sassmix.py,
-amdmix.py). The last column is the best peer's instructions times warps over tilec's: 1 or more is as good as the peers or better.
+amdmix.py). The last column is the best peer's instructions times warps over tilec's: 1 or more is as good as the peers or better. Where single warps begin bulk copies and
+products into tensor memory, what these do is named and counted once.
 --against takes tilec's earlier figures from a file that --json wrote.
 """
 import argparse
@@ -31,12 +32,13 @@ STAGES_AMD = 2
 BOTH = (4, 8)  # warps
 
 
-def row(name, kernel, types, tile, triton=None, warps=4, stages=3, peer=None, targets=NVIDIA + AMD, cutile=None, tiles=None):
-    """A row; `tile` are constants of all, `triton` and `tiles` further ones of Triton's and CUDA Tile's; `peer` the kernel's name there, or a tuple of
-    names of those that Triton may take, the first for all targets, the second from sm_90a on; `cutile`: False where CUDA Tile has none, or another name."""
+def row(name, kernel, types, tile, triton=None, warps=4, stages=3, peer=None, targets=NVIDIA + AMD, cutile=None, tiles=None, more=None, ctas=1):
+    """A row; `tile` are constants of all, `more`, `triton` and `tiles` further ones of tilec's, Triton's and CUDA Tile's; `peer` the kernel's name there, or a tuple of
+    names of those that Triton may take, the first for all targets, the second from sm_90a on; `cutile`: False where CUDA Tile has none, or another name; `ctas`:
+    blocks that the peers' program has."""
     peers = peer if isinstance(peer, tuple) else (peer or kernel,)
     return {"name": name, "kernel": kernel, "types": types, "tile": tile, "triton": triton or {}, "warps": warps if isinstance(warps, tuple) else (warps,),
-            "stages": stages, "peers": peers, "targets": targets, "cutile": peers[0] if cutile is None else cutile, "tiles": tiles or {}}
+            "stages": stages, "peers": peers, "targets": targets, "cutile": peers[0] if cutile is None else cutile, "tiles": tiles or {}, "more": more or {}, "ctas": ctas}
 
 
 def gemm(name, kernel, t, c, bm, bn, bk, warps, stages, columns=False, precision="ieee", s="float32", tile=None, targets=NVIDIA + AMD, cutile=None):
@@ -98,6 +100,12 @@ ROWS = [
         "gemm_u4"),
     *(row(f"mxf8 128x128x{bk}", "std.kernels.quantized:gemm_mx", [F8, E8, F8, E8, F16], {"BM": 128, "BN": 128, "BK": bk}, {"TMA": False}, warps,
           stages, ("gemm_mx", "gemm_mx"), ("sm_100a", "sm_120a")) for bk, warps, stages in ((64, BOTH, 3), (128, 8, 2))),
+    *(row(f"mxf4 128x128x{bk}", "std.kernels.quantized:gemm_mx", [U8, E8, U8, E8, F16], {"BM": 128, "BN": 128, "BK": bk}, {"TMA": False}, warps,
+          stages, ("gemm_mx4", "gemm_mx4"), ("sm_100a", "sm_120a"), False, more={"TA": "f4e2m1"}) for bk, warps, stages in ((128, BOTH, 3), (256, 8, 2))),
+    row("f16 256x256x64, two blocks", "gemm_pair", [F16, F16, F32], {"BN": 256, "BK": 64}, {"BM": 256, "COLUMNS": False, "P": "ieee", "S": "float32"}, 8, 3,
+        ("gemm", "gemm_tma"), ("sm_100a",), "gemm", {"BM": 256, "COLUMNS": False}, {"BM": 128}, 2),
+    row("grouped 128x128x64", "grouped", [F16, F16, I32, F16], {"BM": 128, "BN": 128, "BK": 64}, None, BOTH, 3, targets=("sm_90a", "sm_100a")),
+    row("convolution 3x3, 128x64x64", "conv", [F16, F16, F16], {"BM": 128, "BN": 64, "BK": 64, "KH": 3, "KW": 3}, None, BOTH, 3),
     row("fused MoE 64x128x32", "fused_moe", [F16, F16, F32, I32, I32, F16], {"BM": 64, "BN": 128, "BK": 32, "TOP": 2}, None, 4, 3, cutile=False),
     row("chunk scan 128x64x32", "chunk_scan", [F16, F16, F32, F32, F16, F16, F16], {"BM": 128, "BN": 64, "BK": 32, "BD": 128}, None, 4, 3, cutile=False),
     attention(64, 128, 64, 4, 3),
@@ -120,13 +128,37 @@ def count(cubin, kernel, log):
         raise ValueError(f"{cubin}: no kernel {kernel}")
     k = found[0]
     part = log.split(f"Compiling entry function '{k['kernel']}'")[1].split("Compiling entry")[0]
-    return {"all": k["total"], "trip": trip(k), "registers": int(re.search(r"Used (\d+) registers", part).group(1)),
+    return {"all": k["total"], **figures(k), "registers": int(re.search(r"Used (\d+) registers", part).group(1)),
             "spills": sum(int(n) for n in re.findall(r"(\d+) bytes spill", part))}
 
 
-def trip(k):
-    main = [x["short"]["total"] for x in k["loops"] if x["main"]]
-    return main[0] if main and main[0] > sassmix.MOST_OF_WAIT else 0
+def begins(summary):
+    return any(summary["mix"].get(name) for name in sassmix.BEGINS)
+
+
+def roles(k):
+    """(instructions of a trip of most warps; what single warps do in place of it, by name; is there a loop?). Where several loops begin bulk copies or
+    products into tensor memory, each is a warp's own, and other warps may have no loop; else one warp of the main loop may begin them on a longer way."""
+    loops = [x for x in k["loops"] if x["short"]["total"] > sassmix.MOST_OF_WAIT]
+    main = next((x for x in loops if x["main"]), None)
+    own = [x for x in loops if begins(x["short"])]
+    if main in own and len(own) > 1:
+        main = max((x for x in loops if x not in own), key=sassmix.weight, default=None)
+    if own and not main and k["mix"]["MUFU"]:
+        raise ValueError("its threads compute in loops round others, which sassmix does not list")
+    one = {}
+    for x in own:
+        if x is not main:
+            name = "copies" if x["short"]["mix"].get("UTMALDG") else "products"
+            one[name] = one.get(name, 0) + x["short"]["total"]
+    if main and begins(main["begins"]) and not begins(main["short"]):
+        one["one of them"] = main["begins"]["total"]
+    return main["short"]["total"] if main else 0, one, bool(loops)
+
+
+def figures(k):
+    trip, one, loop = roles(k)
+    return {"trip": trip, "one": one, "loop": loop}
 
 
 def count_cubin(cubin):
@@ -134,7 +166,7 @@ def count_cubin(cubin):
     k = sassmix.analyze_file(cubin)[0]
     with open(cubin, "rb") as f:
         data = f.read()
-    return {"all": k["total"], "trip": trip(k), "registers": registers(data), "spills": 4 * (k["mix"]["STL"] + k["mix"]["LDL"])}
+    return {"all": k["total"], **figures(k), "registers": registers(data), "spills": 4 * (k["mix"]["STL"] + k["mix"]["LDL"])}
 
 
 def registers(data):
@@ -158,7 +190,7 @@ def registers(data):
 def count_amd(path, kernel=None):
     k = sorted(amdmix.analyze_file(path, kernel), key=lambda x: x["kernel"])[0]
     main = [x["short"]["total"] for x in k["loops"] if x["main"]]
-    return {"all": k["total"], "trip": main[0] if main else 0, "registers": k["facts"]["vgprs"], "spills": k["facts"]["scratch_bytes"]}
+    return {"all": k["total"], "trip": main[0] if main else 0, "loop": bool(main), "registers": k["facts"]["vgprs"], "spills": k["facts"]["scratch_bytes"]}
 
 
 def assemble(ptx, target):
@@ -200,7 +232,7 @@ def stages(r, target):
 def source(r):
     """(tilec's words for a row: file or module, kernel, constants; the kernel's name)"""
     module, kernel = r["kernel"].split(":") if ":" in r["kernel"] else (os.path.join(here, "kernels.tile"), r["kernel"])
-    return [module, "--kernel", kernel, *(w for k, v in r["tile"].items() for w in ("--const", f"{k}={v}"))], kernel
+    return [module, "--kernel", kernel, *(w for k, v in {**r["tile"], **r["more"]}.items() for w in ("--const", f"{k}={v}"))], kernel
 
 
 def ours(tilec, r, target, folder, warps):
@@ -215,6 +247,7 @@ def ours(tilec, r, target, folder, warps):
 def ask_triton(python, rows, target, folder):
     """({name of a file in the folder: what went wrong, or None}, Triton's version or why there is none)"""
     jobs = [{"name": name, "kernel": kernel, "types": ["i8" if t in (U8, E8) else t for t in r["types"]], "warps": warps, "stages": stages(r, target), "odd": r.get("odd", []),
+             "ctas": r["ctas"],
              "constants": {**{k: v for k, v in r["tile"].items() if k not in ("T", "S")}, **r["triton"], **more}}
             for r in rows for name, kernel, warps, more in of_triton(r, target)]
     answers, said = talk(python, "triton_kernels.py", target, folder, jobs)
@@ -260,7 +293,7 @@ def counted(ptx, target):
 
 def cutile(python, rows, target, folder):
     rows = [r for r in rows if r["cutile"] and not is_amd(target)]
-    jobs = [{"name": file_name(r), "kernel": r["cutile"], "types": r["types"], "constants": {**r["tile"], **r["tiles"]}, "tries": BOTH} for r in rows]
+    jobs = [{"name": file_name(r), "kernel": r["cutile"], "types": r["types"], "constants": {**r["tile"], **r["tiles"]}, "tries": BOTH, "ctas": r["ctas"]} for r in rows]
     answers, version = talk(python, "cutile_kernels.py", target, folder, jobs) if jobs else ([], "-")
     found = {r["name"]: [] for r in rows}
     for r in rows:
@@ -279,7 +312,10 @@ def attempt(error, warps, measure):
 
 
 def work(f):
-    return (f["trip"] or f["all"]) * f["warps"]
+    """Of all warps: `one of them` is another way of a warp that is among these, what has another name are warps besides."""
+    one = f.get("one", {})
+    more = sum(n - (f["trip"] if name == "one of them" else 0) for name, n in one.items())
+    return (f["trip"] if f.get("loop", f["trip"]) else f["all"]) * f["warps"] + more
 
 
 def best(tries):
@@ -290,11 +326,12 @@ def best(tries):
 def text(f):
     if isinstance(f, str):
         return f
-    return f"{f['trip'] or f['all']}, {f['warps']} warps, {f['registers']} registers" + (f", {f['spills']} B spilled" if f["spills"] else "")
+    one = "".join(f", {name} {n}" for name, n in f.get("one", {}).items())
+    return f"{f['trip'] if f.get('loop', f['trip']) else f['all']}, {f['warps']} warps{one}, {f['registers']} registers" + (f", {f['spills']} B spilled" if f["spills"] else "")
 
 
 def ratio(mine, peers):
-    peers = [p for p in peers if not isinstance(p, str) and bool(p["trip"]) == bool(mine["trip"])]
+    peers = [p for p in peers if not isinstance(p, str) and bool(p["loop"]) == bool(mine["loop"])]
     return f"{min(map(work, peers)) / work(mine):.2f}" if peers else "-"
 
 

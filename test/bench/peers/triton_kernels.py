@@ -279,6 +279,66 @@ def gemm_u4(a, q, scale, zero, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, B
 
 
 @triton.jit
+def grouped(a, b, expert, c, M, N, K, E, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    i = tl.program_id(0) * BM
+    j = tl.program_id(1) * BN
+    e = tl.load(expert + tl.program_id(0))
+    acc = tl.zeros((BM, BN), tl.float32)
+    pa = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
+    pb = tl.make_tensor_descriptor(b, [E * N, K], [K, 1], [BN, BK])
+    for at in range(0, K, BK):
+        acc = tl.dot(pa.load([i, at]), pb.load([e * N + j, at]).T, acc)
+    tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN]).store([i, j], acc.to(tl.float16))
+
+
+@triton.jit
+def conv(x, w, y, L, H, W, C, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr):
+    at = tl.program_id(0) * BM + tl.arange(0, BM)
+    k = tl.program_id(1) * BN + tl.arange(0, BN)
+    p = at // W % H
+    q = at % W
+    acc = tl.zeros((BM, BN), tl.float32)
+    for t in range(KH * KW):
+        dp = t // KW - KH // 2
+        dq = t % KW - KW // 2
+        some = (at < L) & (p + dp >= 0) & (p + dp < H) & (q + dq >= 0) & (q + dq < W)
+        px = x + (at + dp * W + dq)[:, None] * C
+        pw = w + t * C * K + k[None, :]
+        for s in range(0, C, BK):
+            c = s + tl.arange(0, BK)
+            a = tl.load(px + c[None, :], mask=some[:, None] & (c < C)[None, :], other=0.0)
+            b = tl.load(pw + c[:, None] * K, mask=(c < C)[:, None] & (k < K)[None, :], other=0.0)
+            acc = tl.dot(a, b, acc)
+    tl.store(y + at[:, None] * K + k[None, :], acc.to(tl.float16), mask=(at < L)[:, None] & (k < K)[None, :])
+
+
+@triton.jit
+def gemm_mx4(a, sa, w, sw, c, scale, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, TMA: tl.constexpr):
+    i = tl.program_id(0) * BM + tl.arange(0, BM)
+    j = tl.program_id(1) * BN + tl.arange(0, BN)
+    k = tl.arange(0, BK // 2)
+    g = tl.arange(0, BK // 32)
+    acc = tl.zeros((BM, BN), tl.float32)
+    if TMA:
+        pa = tl.make_tensor_descriptor(a, [M, K // 2], [K // 2, 1], [BM, BK // 2])
+        pw = tl.make_tensor_descriptor(w, [N, K // 2], [K // 2, 1], [BN, BK // 2])
+    for at in range(0, K, BK):
+        if TMA:
+            x = pa.load([tl.program_id(0) * BM, at // 2])
+            y = pw.load([tl.program_id(1) * BN, at // 2])
+        else:
+            x = tl.load(a + i[:, None] * (K // 2) + at // 2 + k[None, :], mask=(i[:, None] < M) & (k[None, :] < (K - at) // 2), other=0)
+            y = tl.load(w + j[:, None] * (K // 2) + at // 2 + k[None, :], mask=(j[:, None] < N) & (k[None, :] < (K - at) // 2), other=0)
+        left = (K - at) // 32
+        s = tl.load(sa + i[:, None] * (K // 32) + at // 32 + g[None, :], mask=(i[:, None] < M) & (g[None, :] < left), other=0)
+        t = tl.load(sw + j[:, None] * (K // 32) + at // 32 + g[None, :], mask=(j[:, None] < N) & (g[None, :] < left), other=0)
+        x = x.to(tl.uint8, bitcast=True)
+        y = y.to(tl.uint8, bitcast=True)
+        acc = tl.dot_scaled(x, s.to(tl.uint8, bitcast=True), "e2m1", y.T, t.to(tl.uint8, bitcast=True), "e2m1", acc)
+    tl.store(c + i[:, None] * N + j[None, :], (acc * scale).to(tl.float16), mask=(i[:, None] < M) & (j[None, :] < N))
+
+
+@triton.jit
 def gemm_mx(a, sa, w, sw, c, scale, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, TMA: tl.constexpr):
     i = tl.program_id(0) * BM + tl.arange(0, BM)
     j = tl.program_id(1) * BN + tl.arange(0, BN)
@@ -399,6 +459,7 @@ POINTERS = {"add": ["x", "y", "o"], "relu": ["x", "o"], "divide": ["x", "y", "o"
             "fused_moe": ["a", "b", "weight", "order", "expert", "c"], "chunk_scan": ["cb", "x", "dt", "decay", "c", "states", "o"],
             "attention": ["q", "k", "v", "o"], "attention_tma": ["q", "k", "v", "o"],
             "attention_dq": ["q", "k", "v", "g", "lse", "delta", "dq"], "attention_dkdv": ["q", "k", "v", "g", "lse", "delta", "dk", "dv"],
+            "grouped": ["a", "b", "expert", "c"], "conv": ["x", "w", "y"], "gemm_mx4": ["a", "sa", "w", "sw", "c"],
             "gemm_mx": ["a", "sa", "w", "sw", "c"], "rope": ["x", "place", "cosine", "sine", "o"], "gemv_split_k": ["a", "x", "o"], "histogram_of": ["x", "o"]}
 
 
@@ -407,7 +468,7 @@ def build(target, job):
     constants = {k: getattr(tl, v) if isinstance(v, str) and v in ("float32", "int32") else v for k, v in job["constants"].items()}
     attributes = {(i,): [["tt.divisibility", 16]] for i, k in enumerate(kernel.arg_names) if (kinds[k][0] == "*" or kinds[k] == "i32") and k not in job.get("odd", [])}
     source = ASTSource(kernel, kinds, {(kernel.arg_names.index(k),): v for k, v in constants.items()}, attributes)
-    options = dict(num_warps=job["warps"], num_stages=job["stages"])
+    options = dict(num_warps=job["warps"], num_stages=job["stages"], num_ctas=job.get("ctas", 1))
     return triton.compile(source, target=gpu_target(target), options=options)
 
 
