@@ -567,6 +567,8 @@ static void say_fetches(TlSbuf *s, const TlOp *loop)
     if (tl_remark_of(loop, TL_REMARK_ONE_FLOW))
         say_fault(s, (TlProducerFault)tl_remark_of(loop, TL_REMARK_ONE_FLOW));
     say_pair(s, loop);
+    if (tl_attr_flag(loop, TL_ATTR_ONE_WARP))
+        tl_sbuf_puts(s, "; one warp goes round, the others wait behind it");
     int64_t leading = tl_remark_of(loop, TL_REMARK_LEADING);
     if (leading)
         tl_sbuf_putf(s, "; %lld product%s of a trip begun a trip ahead, while threads compute",

@@ -44,6 +44,7 @@ typedef struct TlSimt {
     enum TlSimtRole { TL_SIMT_ALL, TL_SIMT_PRODUCER, TL_SIMT_CONSUMERS } role; /* of the flow */
     struct TlSimtTensor *tensor;  /* tensor memory; NULL: none (simt_tensor.c) */
     LLVMValueRef uniform_warp;    /* tl_simt_uniform_warp; NULL: not made yet */
+    bool one_warp;                /* what is built is for the first warp alone */
     LLVMBasicBlockRef prologue;   /* ends in a branch; what every op may use stands before it */
     TlLoc loc;                    /* of the op being lowered: sites get it */
     int param;                    /* whose memory it accesses, -1: not known; likewise */
@@ -121,6 +122,7 @@ void tl_simt_shared_load(TlSimt *g, const TlType *type, LLVMValueRef offset, int
 /* The warp's number, by a shuffle: only so NVIDIA's compiler sees that all threads of a warp have
  * the same, and keeps what follows from it in uniform registers. In the prologue. */
 LLVMValueRef tl_simt_uniform_warp(TlSimt *g);
+LLVMValueRef tl_simt_is_first_warp(TlSimt *g); /* i1 */
 /* i32 coordinate along `dim` of register `reg` in this thread. */
 LLVMValueRef tl_simt_coord(TlSimt *g, const TlLayout *l, int64_t reg, int dim);
 /* The same as two summands: one that depends on the thread and a constant, chosen so that most
@@ -184,6 +186,8 @@ void tl_simt_tensor_ready(TlSimt *g, TlOp *op);
 void tl_simt_tensor_dot(TlSimt *g, TlOp *op);
 void tl_simt_tensor_await(TlSimt *g, TlOp *op);
 void tl_simt_tensor_rescale(TlSimt *g, TlOp *op);
+/* Behind a loop that other warps pass by: sums that it gives are there if it has had trips (i1). */
+void tl_simt_tensor_passed(TlSimt *g, const TlOp *loop, LLVMValueRef trips);
 /* The barrier counts an arrival when all products that have begun are done. */
 void tl_simt_tensor_arrive(TlSimt *g, LLVMValueRef bar);
 /* MBAR_WAIT of the warp alone that begins products. */

@@ -297,8 +297,7 @@ void tl_simt_begin_bulk(TlSimt *g, TlOp *first)
         begin_alone(g, first, mask);
         return;
     }
-    LLVMValueRef cond =
-        LLVMBuildICmp(g->b, LLVMIntEQ, tl_simt_uniform_warp(g), tl_simt_i32(g, 0), "");
+    LLVMValueRef cond = tl_simt_is_first_warp(g);
     if (mask)
         cond = LLVMBuildAnd(g->b, cond, tl_gen_scalar(&g->gen, mask), "");
     LLVMBasicBlockRef warp = tl_gen_block(&g->gen, "first"), some = tl_gen_block(&g->gen, "bulk"),

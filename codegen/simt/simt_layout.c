@@ -23,6 +23,13 @@ LLVMValueRef tl_simt_uniform_warp(TlSimt *g)
     return g->uniform_warp;
 }
 
+LLVMValueRef tl_simt_is_first_warp(TlSimt *g)
+{
+    if (g->one_warp)
+        return LLVMConstInt(g->i1, 1, 0);
+    return LLVMBuildICmp(g->b, LLVMIntEQ, tl_simt_uniform_warp(g), tl_simt_i32(g, 0), "");
+}
+
 /* ---- the thread's part ---- */
 
 static LLVMValueRef shifted(TlSimt *g, LLVMValueRef x, uint32_t mask, int by)

@@ -46,9 +46,13 @@ static void lower_for(TlSimt *g, TlOp *op)
                       inside = tl_gen_block(&g->gen, "body"), exit = tl_gen_block(&g->gen, "end");
     LLVMTypeRef count = LLVMTypeOf(lo) == g->i64 ? g->i64 : g->i32; /* iterations of i32 fit u32 */
     n = LLVMBuildIntCast2(g->b, n, count, 0, "");
+    LLVMValueRef zero = LLVMConstInt(count, 0, 0), trips = n;
+    bool one_warp = tl_attr_flag(op, TL_ATTR_ONE_WARP);
+    if (one_warp)
+        n = LLVMBuildSelect(g->b, tl_simt_is_first_warp(g), n, zero, "");
     LLVMBuildBr(g->b, head);
     LLVMPositionBuilderAtEnd(g->b, head);
-    LLVMValueRef i = LLVMBuildPhi(g->b, count, "trip"), zero = LLVMConstInt(count, 0, 0);
+    LLVMValueRef i = LLVMBuildPhi(g->b, count, "trip");
     bool down = !body->args[0]->uses; /* iterations that are left: one value lives, not two */
     LLVMAddIncoming(i, down ? &n : &zero, &entry, 1);
     TlSimtCarried *phis = tl_simt_carry(g, op->nout, body->args + 1);
@@ -58,7 +62,9 @@ static void lower_for(TlSimt *g, TlOp *op)
     tl_simt_take_carried(g, op->nout, phis, body->args + 1); /* LLVM turns loops of short heads */
     LLVMValueRef k = LLVMBuildIntCast2(g->b, i, LLVMTypeOf(lo), 0, "");
     g->scalar[body->args[0]->id] = LLVMBuildAdd(g->b, lo, LLVMBuildMul(g->b, k, step, ""), "");
+    g->one_warp = one_warp;
     lower_block(g, body);
+    g->one_warp = false; /* such a loop is in no other one */
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(g->b);
     tl_simt_carry_from(g, body->last, 0, op->nout, phis, latch);
     LLVMValueRef next = LLVMBuildAdd(g->b, i, LLVMConstInt(count, down ? UINT64_MAX : 1, 0), "");
@@ -66,6 +72,8 @@ static void lower_for(TlSimt *g, TlOp *op)
     LLVMBuildBr(g->b, head);
     LLVMPositionBuilderAtEnd(g->b, exit);
     tl_simt_take_carried(g, op->nout, phis, op->out);
+    if (one_warp)
+        tl_simt_tensor_passed(g, op, LLVMBuildICmp(g->b, LLVMIntNE, trips, zero, ""));
 }
 
 static void lower_while(TlSimt *g, TlOp *op)

@@ -84,8 +84,7 @@ static void begin_warp(TlSimt *g, bool leads, LLVMBasicBlockRef *out_join)
 {
     LLVMBasicBlockRef first = tl_gen_block(&g->gen, "first");
     *out_join = tl_gen_block(&g->gen, "join");
-    LLVMValueRef is_first =
-        LLVMBuildICmp(g->b, LLVMIntEQ, tl_simt_uniform_warp(g), tl_simt_i32(g, 0), "");
+    LLVMValueRef is_first = tl_simt_is_first_warp(g);
     if (leads && g->tensor->pair)
         is_first = LLVMBuildAnd(g->b, is_first, tl_simt_is_first_of_pair(g), "");
     LLVMBuildCondBr(g->b, is_first, first, *out_join);
@@ -276,6 +275,15 @@ static void set_filled(TlSimt *g, const TlValue *v, LLVMValueRef filled)
 {
     g->regs[v->id] = TL_NEW_ARRAY(g->arena, LLVMValueRef, 1);
     g->regs[v->id][0] = filled;
+}
+
+void tl_simt_tensor_passed(TlSimt *g, const TlOp *loop, LLVMValueRef trips)
+{
+    for (uint32_t i = 0; i < loop->nout; i++) {
+        const TlValue *init = tl_in(loop, i + 3);
+        if (init->type->kind == TL_TENSOR)
+            set_filled(g, loop->out[i], LLVMBuildOr(g->b, tl_simt_regs(g, init)[0], trips, ""));
+    }
 }
 
 /* n registers of a value of type t, whose columns follow each other. */

@@ -121,14 +121,14 @@ ROWS = [
 
 # ---- counts ----
 
-def count(cubin, kernel, log):
-    """The figures of a kernel: instructions of the whole, of a trip, registers, bytes of spills."""
+def count(cubin, kernel, log, one_warp=False):
+    """The figures of a kernel: instructions of the whole, of a trip, registers, bytes of spills. one_warp: the others pass by its main loop."""
     found = [k for k in sassmix.analyze_file(cubin) if kernel is None or k["kernel"] == kernel]
     if len(found) != 1:
         raise ValueError(f"{cubin}: no kernel {kernel}")
     k = found[0]
     part = log.split(f"Compiling entry function '{k['kernel']}'")[1].split("Compiling entry")[0]
-    return {"all": k["total"], **figures(k), "registers": int(re.search(r"Used (\d+) registers", part).group(1)),
+    return {"all": k["total"], **figures(k, one_warp), "registers": int(re.search(r"Used (\d+) registers", part).group(1)),
             "spills": sum(int(n) for n in re.findall(r"(\d+) bytes spill", part))}
 
 
@@ -156,8 +156,10 @@ def roles(k):
     return main["short"]["total"] if main else 0, one, bool(loops)
 
 
-def figures(k):
+def figures(k, one_warp=False):
     trip, one, loop = roles(k)
+    if one_warp and "products" not in one:
+        trip, one = 0, {**one, "one of them": next(x for x in k["loops"] if x["main"])["begins"]["total"]}
     return {"trip": trip, "one": one, "loop": loop}
 
 
@@ -238,10 +240,20 @@ def source(r):
 def ours(tilec, r, target, folder, warps):
     path = os.path.join(folder, f"{file_name(r)}.tilec.{warps}")
     words, kernel = source(r)
-    emit = ["--emit", "asm"] if is_amd(target) else ["--emit", "ptx", "--forms", r.get("form", "aligned;general")]
+    forms = ["--forms", r.get("form", "aligned;general")]
+    emit = ["--emit", "asm"] if is_amd(target) else ["--emit", "ptx", *forms]
     subprocess.run([tilec, *words, "--target", target, *emit, "-o", path, "--warps", str(warps), "--stages", str(stages(r, target))], check=True,
                    env={**os.environ, "TILE_CACHE": "off"})
-    return count_amd(path, kernel) if is_amd(target) else count(*of_form(*assemble(path, target), kernel))
+    if is_amd(target):
+        return count_amd(path, kernel)
+    return count(*of_form(*assemble(path, target), kernel), is_for_one_warp(tilec, [*words, *forms], target, r, warps))
+
+
+def is_for_one_warp(tilec, words, target, r, warps):
+    """Does the first form have a loop that all warps but one pass by?"""
+    p = subprocess.run([tilec, *words, "--target", target, "--emit", "staged", "-o", "-", "--warps", str(warps), "--stages", str(stages(r, target))], check=True,
+                       env={**os.environ, "TILE_CACHE": "off"}, capture_output=True, text=True)
+    return "one_warp" in p.stdout.split("\nkernel @")[0 if p.stdout.startswith("kernel @") else 1]
 
 
 def ask_triton(python, rows, target, folder):
