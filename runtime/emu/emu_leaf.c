@@ -286,8 +286,8 @@ static void meet_alone(tl_emu_block *b, void *const *mine)
 }
 
 /* That all lanes say the same of where the row begins is what meeting compares. */
-void tl_emu_cp_row(uint32_t site, uint32_t pred, uint32_t slot, uint32_t offset, uint64_t at,
-                   uint32_t inside, uint32_t hints)
+static void copy_to_row(uint32_t site, uint32_t pred, uint32_t slot, uint32_t offset, uint64_t at,
+                        uint32_t inside, uint32_t hints)
 {
     enum { BYTES = 16 };
     tl_emu_block *b = tl_emu_now;
@@ -296,10 +296,16 @@ void tl_emu_cp_row(uint32_t site, uint32_t pred, uint32_t slot, uint32_t offset,
     tl_emu_cp_async_16(site, pred, slot, offset + BYTES * lane, at, inside, hints);
 }
 
+void tl_emu_cp_row(uint32_t site, uint32_t pred, uint32_t slot, uint32_t offset, uint64_t at,
+                   uint32_t inside, uint32_t hints)
+{
+    copy_to_row(site, pred, slot, offset, at, inside, hints);
+}
+
 void tl_emu_cp_row_near(uint32_t site, uint64_t base, uint32_t hints, uint32_t slot,
                         uint32_t offset, uint32_t far, uint32_t near)
 {
-    tl_emu_cp_row(site, 1, slot, offset, base + far + near, 1, hints);
+    copy_to_row(site, 1, slot, offset, base + far + near, 1, hints);
 }
 
 #define STORES(bits, memory_type, type)                                                            \
