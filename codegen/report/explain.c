@@ -194,6 +194,8 @@ static const char *why_alone(const TlExplain *e)
             continue;
         if (tl_attr(op, TL_ATTR_CLUSTER) || tl_attr_flag(op, TL_ATTR_PAIR))
             return "a block has more than 200 KiB of shared memory";
+        if (!(e->target->can & TL_CAN_MULTICAST))
+            return tl_format(e->out, "%s groups no programs into clusters", e->target->name);
         TlShareFault fault = tl_share_fault(e->fn, e->scratch, op, tl_op_place(op).buf->type);
         TL_ASSERT(fault, "'%s' could share what it does not", e->fn->name);
         return tl_format(e->out, "each program brings its own: %s", tl_share_fault_text(fault));

@@ -553,7 +553,7 @@ static void explain_programs(const TlExplain *e, const TlOp *op, tilec_report_ex
         x->way = tl_format(e->out,
                            "%s; each of the %u programs of a cluster begins 1/%u of them, for all",
                            x->way, n, n);
-    else if (tl_cluster_size(e->fn) > 1)
+    else if (tl_cluster_size(e->fn) > 1 && e->target->can & TL_CAN_MULTICAST)
         x->why = tl_format(
             e->out, "each program brings its own: %s",
             tl_share_fault_text(
