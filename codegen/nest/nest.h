@@ -677,6 +677,9 @@ bool tl_nest_distance(const TlNest *n, const TlNestAccess *a, const TlNestAccess
 /* v as another scalar and a number, in i32 or i64, which may wrap: of two that are v and are both
  * inside of an array, the distance is that of their numbers. v and 0: there is none. */
 const TlValue *tl_nest_without_number(const TlValue *v, int64_t *number);
+/* From one scalar index to another, by numbers known here, where both lead to what is inside of an
+ * array; false, and 0: it is not known. */
+bool tl_nest_index_distance(const TlValue *a, const TlValue *b, int64_t *out);
 /* Elements of an access's place that are numbers known here: those of two places differ by their
  * distance. */
 int64_t tl_nest_number(const TlNestAccess *a, int dim);

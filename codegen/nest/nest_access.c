@@ -459,8 +459,7 @@ int64_t tl_nest_number(const TlNestAccess *a, int dim)
     return (int64_t)sum;
 }
 
-/* How much later does b's index begin, by numbers known here? */
-static bool index_distance(const TlValue *a, const TlValue *b, int64_t *out)
+bool tl_nest_index_distance(const TlValue *a, const TlValue *b, int64_t *out)
 {
     TlWideInt x, y;
     int64_t from, to;
@@ -491,7 +490,7 @@ bool tl_nest_distance(const TlNest *n, const TlNestAccess *a, const TlNestAccess
         if (p->axes[i].kind != q->axes[i].kind || p->axes[i].kind == TL_AXIS_TILE ||
             p->axes[i].width != q->axes[i].width || p->axes[i].step != q->axes[i].step ||
             a->axis[i].dim != b->axis[i].dim || a->axis[i].affine.is || b->axis[i].affine.is ||
-            !index_distance(p->index[i].value, q->index[i].value, &by))
+            !tl_nest_index_distance(p->index[i].value, q->index[i].value, &by))
             return false;
         int64_t stride = a->axis[i].stride / (in_lanes ? p->axes[i].step : 1);
         if (by && (stride == 0 || p->axes[i].step < 0 || (n->zero_rows && !in_lanes)))
@@ -571,7 +570,7 @@ static bool is_same_row(const TlNestAccess *a, const TlNestAccess *b, int64_t *o
              is_scalar = p->axes[i].kind == TL_AXIS_SCALAR;
         if (p->axes[i].kind != q->axes[i].kind || p->axes[i].kind == TL_AXIS_SLICE ||
             (!is_same && !is_scalar) ||
-            !index_distance(p->index[i].value, q->index[i].value, &by) ||
+            !tl_nest_index_distance(p->index[i].value, q->index[i].value, &by) ||
             (by && (a->axis[i].stride != 1 || !a->axis[i].is_known || a->axis[i].hi == 0 ||
                     !b->axis[i].is_known || b->axis[i].hi == 0)))
             return false;

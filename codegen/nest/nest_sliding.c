@@ -97,24 +97,6 @@ static bool is_by(Shift *s, int64_t by)
     return agrees;
 }
 
-/* From one scalar to another, where both lead to what is inside of an array. */
-static bool is_further(const TlValue *a, const TlValue *b, int64_t *out)
-{
-    TlWideInt x, y;
-    int64_t from, to;
-    *out = 0;
-    if (a == b)
-        return true;
-    if (tl_const_int_value(a, &x) && tl_const_int_value(b, &y)) {
-        *out = (int64_t)(y - x);
-        return true;
-    }
-    bool same =
-        a->type == b->type && tl_nest_without_number(a, &from) == tl_nest_without_number(b, &to);
-    *out = same ? to - from : 0;
-    return same;
-}
-
 static bool is_affine_further(const TlNestAffine *f, const TlNestAffine *g, int64_t *out)
 {
     if (!f->is || !g->is || f->period || g->period || f->nterms != g->nterms ||
@@ -123,7 +105,7 @@ static bool is_affine_further(const TlNestAffine *f, const TlNestAffine *g, int6
     *out = g->offset - f->offset;
     for (uint32_t k = 0; k < f->nterms; k++) {
         int64_t by;
-        if (f->minus[k] != g->minus[k] || !is_further(f->term[k], g->term[k], &by))
+        if (f->minus[k] != g->minus[k] || !tl_nest_index_distance(f->term[k], g->term[k], &by))
             return false;
         *out += f->minus[k] ? -by : by;
     }
@@ -156,7 +138,7 @@ static bool is_load_further(Shift *s, const TlNestAccess *a, const TlNestAccess 
             return false;
         along = true;
         bool known = x->kind == TL_AXIS_SLICE
-                         ? is_further(p->index[i].value, q->index[i].value, &by)
+                         ? tl_nest_index_distance(p->index[i].value, q->index[i].value, &by)
                          : is_affine_further(&a->axis[i].affine, &b->axis[i].affine, &by);
         if (!known || (x->kind == TL_AXIS_SLICE && (x->step < 1 || by % x->step)))
             return false;
