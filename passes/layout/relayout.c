@@ -6,6 +6,14 @@ bool tl_has_layout(const TlType *t)
     return t->kind == TL_TILE && t->rank > 0;
 }
 
+bool tl_has_tile_operand(const TlOp *op)
+{
+    for (uint32_t i = 0; i < op->nin; i++)
+        if (tl_has_layout(tl_in(op, i)->type))
+            return true;
+    return false;
+}
+
 void tl_set_layout(TlValue *v, const TlLayout *l)
 {
     TL_ASSERT(tl_has_layout(v->type) && l, "value %u takes no layout", v->id);

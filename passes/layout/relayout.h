@@ -5,6 +5,7 @@
 #include "ir/rewrite.h"
 
 bool tl_has_layout(const TlType *t); /* a tile of rank 1 or more */
+bool tl_has_tile_operand(const TlOp *op); /* one with a layout */
 void tl_set_layout(TlValue *v, const TlLayout *l);
 /* What operand i must be laid out as while the op's results, the arguments of blocks and what a
  * store writes are as they are. NULL: anything, or it is no tile. */

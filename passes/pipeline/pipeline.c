@@ -361,20 +361,12 @@ static bool is_turned(const Pipeline *p, const Candidate *c, int copied)
     return loaded >= 4 * copied && put >= 4 * copied;
 }
 
-static bool has_tile_operand(const TlOp *op)
-{
-    for (uint32_t i = 0; i < op->nin; i++)
-        if (tl_has_layout(tl_in(op, i)->type))
-            return true;
-    return false;
-}
-
 /* Where a warp's copies are a row of shared memory: the layout in which threads begin them, which
  * follows from the buffer's. NULL: neighbours in the buffer are none in memory. */
 static const TlLayout *row_layout(const Pipeline *p, const Candidate *c)
 {
     const TlType *t = c->load->out[0]->type, *buf = tl_in(c->put, 0)->type;
-    if (has_tile_operand(c->load))
+    if (tl_has_tile_operand(c->load))
         return NULL;
     const TlLayout *l =
         tl_buf_row_layout(p->px->ctx, p->arena, buf, p->px->machine->lanes, p->fn->body->warps);

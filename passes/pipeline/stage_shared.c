@@ -282,14 +282,6 @@ static bool all_goes_through(const Stager *s, const TlValue *v, int depth)
     return true;
 }
 
-static bool has_tile_operand(const TlOp *op)
-{
-    for (uint32_t i = 0; i < op->nin; i++)
-        if (tl_has_layout(tl_in(op, i)->type))
-            return true;
-    return false;
-}
-
 /* The axis along which a thread's neighbours lie; -1: it has one element. */
 static int register_axis(const TlLayout *l)
 {
@@ -307,7 +299,7 @@ static const TlLayout *put_layout(const Stager *s, const Way *w)
     const TlLayout *l = w->load->out[0]->type->layout;
     int want = register_axis(w->get);
     if (s->px->machine->matrices || want < 0 || want == row_axis(s, w->load) ||
-        has_tile_operand(w->load) || !all_goes_through(s, w->load->out[0], 0))
+        tl_has_tile_operand(w->load) || !all_goes_through(s, w->load->out[0], 0))
         return l;
     return tl_layout_registers_first(s->ctx, l, want);
 }
