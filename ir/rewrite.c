@@ -259,6 +259,17 @@ TlBuilder tl_builder_before(TlOp *op)
     return (TlBuilder){.fn = op->block->fn, .block = op->block, .before = op, .loc = op->loc};
 }
 
+TlBuilder tl_builder_after(TlValue *v)
+{
+    TL_ASSERT(v->def || v->block, "value %u stands nowhere", v->id);
+    TlBlock *block = v->def ? v->def->block : v->block;
+    TlOp *before = v->def ? v->def->next : block->first;
+    return (TlBuilder){.fn = block->fn,
+                       .block = block,
+                       .before = before,
+                       .loc = v->def ? v->def->loc : before->loc};
+}
+
 TlBuilder tl_builder_end(TlBlock *b)
 {
     TlLoc loc = b->last ? b->last->loc : b->parent ? b->parent->loc : b->fn->loc;

@@ -26,6 +26,8 @@ TlOp *tl_op_clone(TlBuilder *b, const TlOp *op, TlMap *map);
 /* What such a map has for the value; itself where it is absent. */
 TlValue *tl_mapped(TlMap *map, TlValue *v);
 TlBuilder tl_builder_before(TlOp *op);
+/* Right after the value's definition; of a block's argument: at the block's start. */
+TlBuilder tl_builder_after(TlValue *v);
 TlBuilder tl_builder_end(TlBlock *b);
 /* A matrix without a layout, its axes exchanged; if it is made so itself, what of. */
 TlValue *tl_transposed(TlBuilder *b, TlValue *x);

@@ -209,7 +209,7 @@ void tl_amd_count_copies(TlLlvm *l)
 
 /* The instruction for a leaf, and what it takes behind the two addresses. */
 typedef struct Insn {
-    const char *name, *types, *more;
+    const char *name;
     uint32_t args[3];
     unsigned nargs;
 } Insn;
@@ -219,15 +219,11 @@ static Insn insn_of(const TlLeafCall *call)
     enum { ROW_BYTES = 16 };
     unsigned bytes = tl_leaf_info(call->leaf)->size;
     if (call->leaf == TL_LEAF_CP_ROW)
-        return (Insn){"llvm.amdgcn.global.load.lds",
-                      ", i32, i32, i32",
-                      ", i32 16, i32 0, i32 0",
-                      {ROW_BYTES, 0, 0},
-                      3};
+        return (Insn){"llvm.amdgcn.global.load.lds", {ROW_BYTES, 0, 0}, 3};
     const char *name = bytes == 16  ? "llvm.amdgcn.global.load.async.to.lds.b128"
                        : bytes == 8 ? "llvm.amdgcn.global.load.async.to.lds.b64"
                                     : "llvm.amdgcn.global.load.async.to.lds.b32";
-    return (Insn){name, ", i32, i32", ", i32 0, i32 0", {0, 0}, 2};
+    return (Insn){name, {0, 0}, 2};
 }
 
 static void begin_copy(TlLeafCall *call, LLVMValueRef from, LLVMValueRef to)
@@ -249,6 +245,11 @@ static void begin_copy_where(TlLeafCall *call, LLVMValueRef pred, LLVMValueRef f
     tl_leaf_helper(call, name, call->void_, args, 3, &is_new);
     if (!is_new)
         return;
+    const char *given = "", *types = "";
+    for (unsigned i = 0; i < x.nargs; i++) {
+        given = tl_format(call->l->arena, "%s, i32 %u", given, x.args[i]);
+        types = tl_format(call->l->arena, "%s, i32", types);
+    }
     tl_sbuf_putf(call->prelude,
                  "define void @%s(ptr addrspace(1) %%from, ptr addrspace(3) %%to, i1 %%pred) "
                  "alwaysinline {\n"
@@ -260,7 +261,7 @@ static void begin_copy_where(TlLeafCall *call, LLVMValueRef pred, LLVMValueRef f
                  "  ret void\n"
                  "}\n"
                  "declare void @%s(ptr addrspace(1), ptr addrspace(3)%s)\n",
-                 name, x.name, x.more, x.name, x.types);
+                 name, x.name, given, x.name, types);
 }
 
 /* site, pred, slot, offset, address, inside, hints */

@@ -62,17 +62,15 @@ static bool has_matrix_leaf(const TlTarget *t, tl_leaf leaf)
 
 uint32_t tl_leaf_gets(const TlTarget *t)
 {
-    return t->can & TL_CAN_MATRIX_8   ? TL_BUF_MAY_MATRIX | TL_BUF_MAY_MATRIX_8
-           : t->can & TL_CAN_LDMATRIX ? TL_BUF_MAY_MATRIX
-           : t->can & TL_CAN_COLUMNS  ? TL_BUF_MAY_COLUMNS
-                                      : 0;
+    return t->can & TL_CAN_LDMATRIX  ? tl_buf_matrices(t->can & TL_CAN_MATRIX_8)
+           : t->can & TL_CAN_COLUMNS ? TL_BUF_MAY_COLUMNS
+                                     : 0;
 }
 
 uint32_t tl_leaf_puts(const TlTarget *t)
 {
-    return TL_BUF_WRITES | (t->can & TL_CAN_MATRIX_8   ? TL_BUF_MAY_MATRIX | TL_BUF_MAY_MATRIX_8
-                            : t->can & TL_CAN_STMATRIX ? TL_BUF_MAY_MATRIX
-                                                       : 0);
+    bool matrices = t->can & TL_CAN_STMATRIX;
+    return TL_BUF_WRITES | (matrices ? tl_buf_matrices(t->can & TL_CAN_MATRIX_8) : 0);
 }
 
 bool tl_leaf_is_of(const TlTarget *t, tl_leaf leaf)

@@ -180,9 +180,7 @@ static TlValue *first_of_row(Fold *f, TlValue *v)
     TlValue *known = tl_map_get_ptr(&f->first, v);
     if (known)
         return known;
-    TlOp *next = v->def ? v->def->next : v->block->first;
-    TlBuilder b = tl_builder_before(next);
-    b.loc = v->def ? v->def->loc : next->loc;
+    TlBuilder b = tl_builder_after(v);
     TlValue *made = times_row(f, &b, v);
     tl_map_put_ptr(&f->first, v, made);
     return made;

@@ -75,6 +75,11 @@ enum {
     TL_BUF_MAY_COLUMNS = 8,  /* transposing reads; get only */
     TL_BUF_MAY_MATRIX_8 = 16 /* with MAY_MATRIX: those of bytes, too */
 };
+/* MAY_MATRIX, of a machine that may have MAY_MATRIX_8, too. */
+static inline uint32_t tl_buf_matrices(bool of_bytes)
+{
+    return TL_BUF_MAY_MATRIX | (of_bytes ? TL_BUF_MAY_MATRIX_8 : 0);
+}
 /* tile: a tile or token. max_regs: of a vector, a power of two; at most 16 bytes anyway. */
 TlBufPlan *tl_buf_plan(TlArena *arena, const TlType *tile, const TlType *buf, int max_regs,
                        uint32_t flags);

@@ -46,17 +46,6 @@ const TlLayout *tl_wanted_layout(const TlOp *op, uint32_t i)
                                        : tl_layout_for_operand(ctx, op, i, tl_op_layout(op));
 }
 
-TlBuilder tl_builder_after(TlValue *v)
-{
-    TL_ASSERT(v->def || v->block, "value %u stands nowhere", v->id);
-    TlBlock *block = v->def ? v->def->block : v->block;
-    TlOp *before = v->def ? v->def->next : block->first;
-    return (TlBuilder){.fn = block->fn,
-                       .block = block,
-                       .before = before,
-                       .loc = v->def ? v->def->loc : before->loc};
-}
-
 TlValue *tl_relayout(TlBuilder *b, TlValue *v, const TlLayout *l)
 {
     TL_ASSERT(tl_has_layout(v->type) && l, "value %u takes no layout", v->id);

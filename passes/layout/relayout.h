@@ -10,8 +10,6 @@ void tl_set_layout(TlValue *v, const TlLayout *l);
 /* What operand i must be laid out as while the op's results, the arguments of blocks and what a
  * store writes are as they are. NULL: anything, or it is no tile. */
 const TlLayout *tl_wanted_layout(const TlOp *op, uint32_t i);
-/* Right after the value's definition; of a block's argument: at the block's start. */
-TlBuilder tl_builder_after(TlValue *v);
 /* v itself when it is laid out like this */
 TlValue *tl_relayout(TlBuilder *b, TlValue *v, const TlLayout *l);
 /* Users of the result of a CONVERT take its operand, whatever layout they want. */

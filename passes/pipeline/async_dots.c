@@ -204,9 +204,8 @@ static int64_t cost_in_slot(const AsyncDots *a, const TlOp *dot, const Staging *
         RATE * strips * steps * TL_GROUP_ROWS * TL_GROUP_STEP / WAVEFRONT / TL_GROUP_WARPS;
     if (s->put)
         return reads;
-    const TlBufPlan *p = tl_buf_plan(a->px->scratch, t, s->type, ANY,
-                                     TL_BUF_WRITES | TL_BUF_MAY_MATRIX |
-                                         (a->px->machine->matrix_8 ? TL_BUF_MAY_MATRIX_8 : 0));
+    uint32_t flags = TL_BUF_WRITES | tl_buf_matrices(a->px->machine->matrix_8);
+    const TlBufPlan *p = tl_buf_plan(a->px->scratch, t, s->type, ANY, flags);
     int64_t bytes = (int64_t)p->nregs * tl_dtype_bytes(t->dtype) * lanes;
     return reads + BARRIER + RATE * p->naccesses * ((bytes + WAVEFRONT - 1) / WAVEFRONT);
 }

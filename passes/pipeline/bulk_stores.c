@@ -188,9 +188,8 @@ static int64_t cost_by_threads(Stores *s, const Sending *x)
 static int64_t cost_by_boxes(const Stores *s, const Sending *x)
 {
     enum { ANY = 16 };
-    const TlBufPlan *plan = tl_buf_plan(s->px->scratch, x->tile->type, x->buf, ANY,
-                                        TL_BUF_WRITES | TL_BUF_MAY_MATRIX |
-                                            (s->px->machine->matrix_8 ? TL_BUF_MAY_MATRIX_8 : 0));
+    uint32_t flags = TL_BUF_WRITES | tl_buf_matrices(s->px->machine->matrix_8);
+    const TlBufPlan *plan = tl_buf_plan(s->px->scratch, x->tile->type, x->buf, ANY, flags);
     TlStagingCost c =
         tl_staging_cost(s->px->scratch, tl_dtype_bytes(x->buf->dtype), x->tile->type->layout,
                         x->buf->layout, true, 0);

@@ -28,8 +28,8 @@ static const TlLayout *owned(TlSync *s, const TlOp *op)
     for (int i = 0; i < tile->layout->nin; i++)
         if (masks[i])
             return NULL;
-    unsigned flags = TL_BUF_MAY_MATRIX | (puts ? TL_BUF_WRITES : TL_BUF_MAY_COLUMNS) |
-                     (s->machine->matrix_8 ? TL_BUF_MAY_MATRIX_8 : 0);
+    uint32_t flags =
+        tl_buf_matrices(s->machine->matrix_8) | (puts ? TL_BUF_WRITES : TL_BUF_MAY_COLUMNS);
     enum { MOST = 16 };
     const TlBufPlan *plan = tl_buf_plan(s->arena, tile, tl_in(op, 0)->type, MOST, flags);
     if (plan->kind != TL_BUF_VECTOR)
