@@ -161,8 +161,9 @@ int32_t tl_async_columns(const TlMma *mma, int32_t columns, int32_t run)
 {
     enum { LEAST = 16 }; /* of several instructions: each reads all of A */
     TL_ASSERT(mma && columns >= 0 && run >= 0, "%d columns", (int)columns);
+    int32_t whole = mma->each ? TL_SCALES_COLUMN_ROWS : 1; /* each one's scales begin a column */
     for (int32_t n = run; n > 0; n--)
-        if (run % n == 0 && can_have(mma, n) && (n == columns || n >= LEAST))
+        if (run % n == 0 && can_have(mma, n) && (n == columns || (n >= LEAST && n % whole == 0)))
             return n;
     return 0;
 }
@@ -244,13 +245,13 @@ static bool find_tensor_strips(TlArena *arena, TlAsyncPlan *p, const TlType *acc
     return true;
 }
 
-/* Are both there, as they must be; and does each instruction's columns' scales begin a column? */
-static bool has_scales(TlArena *arena, const TlAsyncPlan *p, const TlAsyncSide *sides)
+/* Are both there, as they must be? */
+static bool has_scales(TlArena *arena, const TlAsyncSide *sides)
 {
     for (int i = TL_ASYNC_SCALES; i < TL_ASYNC_SIDES; i++)
         if (!sides[i].buf || !tl_tensor_is_scales(arena, sides[i].buf->type))
             return false;
-    return p->strips.len <= 1 || p->n % TL_SCALES_COLUMN_ROWS == 0;
+    return true;
 }
 
 /* Does a pair of programs do it, each with its own rows of A and half of the columns of B; if so,
@@ -292,8 +293,9 @@ TlAsyncPlan *tl_async_plan(TlArena *arena, const TlMma *mma, const TlAsyncSide *
         (a_there && (!tensor || mma->each || !tl_tensor_takes_a(a_there->type))))
         return NULL;
     bool found = tensor ? find_tensor_strips(arena, p, acc) : find_strips(arena, p, acc, warps);
-    return found && find_pair(p, sides, acc) && (!mma->each || has_scales(arena, p, sides)) ? p
-                                                                                            : NULL;
+    if (!found || !find_pair(p, sides, acc))
+        return NULL;
+    return !mma->each || has_scales(arena, sides) ? p : NULL;
 }
 
 /* ---- in tensor memory ---- */
@@ -330,6 +332,12 @@ int32_t tl_tensor_column(const TlType *t, int32_t row, int32_t column)
 {
     int32_t elems = row / tl_tensor_rows(t->shape[0]) * t->shape[1] + column;
     return elems * tl_dtype_bytes(t->dtype) / WORD;
+}
+
+bool tl_tensor_has_columns(const TlMma *mma, int32_t n, int bits)
+{
+    TL_ASSERT(bits >= 0, "%d bits", bits);
+    return (n & -n) >> bits >= mma->n && tl_async_columns(mma, n, n);
 }
 
 /* Lanes and the first warps along the rows of 128 lanes; the first registers are a word's. */

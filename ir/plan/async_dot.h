@@ -102,6 +102,8 @@ bool tl_tensor_is_pair(uint32_t instruction);
 /* Columns that the accumulator, or an A, has, and where an element of it is: a word has 4 bytes. */
 int32_t tl_tensor_columns(const TlType *t);
 int32_t tl_tensor_column(const TlType *t, int32_t row, int32_t column);
+/* Are n columns those of whole instructions, and can 1 << bits warps share them? */
+bool tl_tensor_has_columns(const TlMma *mma, int32_t n, int bits);
 /* Can threads put a tile of this type there as A: row r in lane r % 128, whole words each? */
 bool tl_tensor_takes_a(const TlType *t);
 /* Is it what a product takes as A? */

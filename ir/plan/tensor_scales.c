@@ -4,6 +4,12 @@
 
 enum { ROW_BITS = 5, GROUP_BITS = 2, WORD_BITS = 2, GROUP_BYTES = 128 };
 
+/* Up to the next multiple of `piece`. */
+static int32_t whole(int32_t n, int32_t piece)
+{
+    return (n + piece - 1) / piece * piece;
+}
+
 /* The bits of one axis that are counted from `from` to `to`. */
 static void add_bits(TlInBases *in, int32_t (*images)[2], int axis, int from, int to)
 {
@@ -28,10 +34,7 @@ const TlType *tl_tensor_scales_buf(TlCtx *ctx, TlArena *arena, const TlType *t)
 {
     int bits[2];
     TL_ASSERT(t->rank == 2 && tl_scale_each(t->dtype), "scales of %s", tl_dtype_name(t->dtype));
-    bool part = t->shape[1] < TL_SCALES_WORD && TL_SCALES_WORD % t->shape[1] == 0;
-    if (t->shape[0] % TL_SCALES_ROWS || (!part && t->shape[1] % TL_SCALES_WORD))
-        return NULL;
-    int32_t shape[2] = {t->shape[0], part ? TL_SCALES_WORD : t->shape[1]};
+    int32_t shape[2] = {whole(t->shape[0], TL_SCALES_ROWS), whole(t->shape[1], TL_SCALES_WORD)};
     for (int d = 0; d < 2; d++)
         bits[d] = __builtin_ctz((unsigned)shape[d]);
     TlLayout l = *chunk(arena, bits);
@@ -55,14 +58,13 @@ bool tl_tensor_is_scales(TlArena *arena, const TlType *buf)
 
 int32_t tl_tensor_scales_columns(const TlType *scales)
 {
-    int32_t words = (scales->shape[1] + TL_SCALES_WORD - 1) / TL_SCALES_WORD;
-    return tl_tensor_scales_column(scales, 0, words * TL_SCALES_WORD);
+    return tl_tensor_scales_column(scales, 0, whole(scales->shape[1], TL_SCALES_WORD));
 }
 
 int32_t tl_tensor_scales_column(const TlType *scales, int32_t row, int32_t factor)
 {
-    return factor / TL_SCALES_WORD * (scales->shape[0] / TL_SCALES_COLUMN_ROWS) +
-           row / TL_SCALES_COLUMN_ROWS;
+    int32_t rows = whole(scales->shape[0], TL_SCALES_ROWS);
+    return (factor / TL_SCALES_WORD * rows + row) / TL_SCALES_COLUMN_ROWS;
 }
 
 /* Without a swizzle: 8 rows of 16 bytes, then the next 8. */

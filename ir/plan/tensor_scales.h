@@ -8,7 +8,9 @@
  * shared memory: 32 pieces of 16 bytes, row r's factor f in byte 16 (r % 32) + 4 (r / 32) + f. Its
  * products wait for what it has brought, and what it brings next waits for them.
  *
- * A tile of scales [R, L], L factors along K, has L / 4 groups of R / 32 columns. Pure arithmetic.
+ * A tile of scales [R, L], L factors along K, has L / 4 groups of R / 32 columns, where R and L are
+ * rounded up to whole pieces: what is behind the tile's own there, nobody writes nor uses. Pure
+ * arithmetic.
  * Sources: PTX ISA, "Scale factors in tensor memory"; CUTLASS (cute/atom/mma_traits_sm100.hpp). */
 #ifndef TL_TENSOR_SCALES_H
 #define TL_TENSOR_SCALES_H
@@ -22,8 +24,7 @@ enum {
     TL_SCALES_COLUMN_ROWS = 32
 };
 
-/* A buffer of one slot for such scales; NULL: rows are not whole pieces, or factors no words, nor a
- * part of one, whose other bytes nobody reads. */
+/* A buffer of one slot for such scales. */
 const TlType *tl_tensor_scales_buf(TlCtx *ctx, TlArena *arena, const TlType *tile);
 /* Is it such a buffer? */
 bool tl_tensor_is_scales(TlArena *arena, const TlType *buf);

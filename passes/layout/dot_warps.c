@@ -173,8 +173,7 @@ bool tl_tensor_way(const TlDotShape *s, TlDotWay *out)
     for (int m = s->warp_bits; m >= TL_GROUP_WARP_BITS; m--) {
         int n = s->warp_bits - m;
         TlMmaWarps w = {.m = m, .n = n, .apart = s->n >> n > s->mma->n && n > 0};
-        bool fits = s->m % (s->mma->m << m) == 0 && s->n % (s->mma->n << n) == 0 &&
-                    tl_async_columns(s->mma, s->n, s->n) && (s->n & -s->n) >> n >= s->mma->n;
+        bool fits = s->m % (s->mma->m << m) == 0 && tl_tensor_has_columns(s->mma, s->n, n);
         if (s->batch > 1 || !fits)
             continue;
         int64_t rows = s->m >> m, columns = s->n >> n,

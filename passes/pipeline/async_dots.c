@@ -123,16 +123,29 @@ typedef struct Staging {
     TlValue as_if;      /* stands for the buffer until then */
 } Staging;
 
+static const TlType *image_of(const AsyncDots *a, const TlOp *dot, const TlValue *v, int row,
+                              int k_axis)
+{
+    int piece = tl_async_piece(tl_mma_of(dot), tl_dtype_bytes(v->type->dtype), row != k_axis);
+    return piece ? tl_staging_image_buf(a->ctx, a->px->scratch, v->type, row, piece) : NULL;
+}
+
+static bool can_read(const AsyncDots *a, const TlOp *dot, const TlType *buf, int k_axis)
+{
+    TlValue as_if = {.type = buf};
+    TlAsyncSide as_a = {.buf = &as_if, .flipped = k_axis == 0};
+    return buf && tl_async_reads(a->px->scratch, tl_mma_of(dot), TL_MMA_A, &as_a);
+}
+
 static Staging *staging_of(AsyncDots *a, const TlOp *dot, TlValue *v, int k_axis)
 {
     Staging *s = tl_map_get_ptr(&a->staged, v);
     if (s)
         return s;
     s = TL_NEW(a->px->scratch, Staging);
-    int row = row_of(a, dot, v, k_axis),
-        piece = tl_async_piece(tl_mma_of(dot), tl_dtype_bytes(v->type->dtype), row != k_axis);
-    const TlType *buf =
-        piece ? tl_staging_image_buf(a->ctx, a->px->scratch, v->type, row, piece) : NULL;
+    const TlType *buf = image_of(a, dot, v, row_of(a, dot, v, k_axis), k_axis);
+    if (has_scales(dot) && !can_read(a, dot, buf, k_axis)) /* along K it can (scale_tensor.h) */
+        buf = image_of(a, dot, v, k_axis, k_axis);
     *s = (Staging){.v = v, .type = buf};
     s->as_if.type = s->type;
     tl_map_put_ptr(&a->staged, v, s);

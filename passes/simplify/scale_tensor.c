@@ -5,9 +5,9 @@
  *
  *  - types: those of tensor.def; both sides of f4e2m1 are pairs by then (unpack), f4e2m1 beside f8
  *    is f8e4m3 (scale-dots)
- *  - rows and columns by 128, as scales lie; whole words of four scales along K, or a half or
- *    quarter of one, whose other bytes nobody reads; operands that the instruction can read where a
- *    buffer has them, whichever way their rows go
+ *  - rows by 128, as many as instructions with scales have; columns of whole instructions, that
+ *    warps can share; whole steps along K; operands that the instruction can read along K where a
+ *    buffer has them
  *  - four warps, which read the sums
  *  - room in shared memory for one slot of each operand, in tensor memory for sums and scales, with
  *    those that the kernel's other products of this kind take */
@@ -17,25 +17,20 @@
 #include "ir/plan/staged.h"
 #include "ir/plan/tensor_scales.h"
 
-/* Of a matrix with so many rows and steps of K: a buffer whose rows run along axis `row`. */
-static const TlType *buffer(const TlPassCtx *px, TlDtype d, int32_t rows, int32_t k, int row)
+/* Of a matrix with so many rows and steps of K: a buffer whose rows run along K. */
+static const TlType *buffer(const TlPassCtx *px, TlDtype d, int32_t rows, int32_t k)
 {
     const TlType *tile = tl_type_tile(px->ctx, d, 2, (int32_t[]){rows, k});
-    return tl_staging_image_buf(px->ctx, px->scratch, tile, row, TL_STAGING_PIECE);
+    return tl_staging_image_buf(px->ctx, px->scratch, tile, 1, TL_STAGING_PIECE);
 }
 
-/* Operand A or B, transposed: can the instruction read it whichever way it lies? Pairs lie along K.
- */
-static bool is_readable(const TlPassCtx *px, const TlMma *mma, int operand, int32_t rows, int32_t k)
+/* Operand A or B, transposed: can the instruction read it along K? Where it lies the other way, and
+ * cannot be read so, threads turn it (async-dots). */
+static bool is_readable(const TlPassCtx *px, const TlMma *mma, int operand, const TlType *buf)
 {
-    bool pairs = mma->type[operand] == TL_U8;
-    for (int row = pairs ? 1 : 0; row < 2; row++) {
-        TlValue as_if = {.type = buffer(px, mma->type[operand], rows, k, row)};
-        TlAsyncSide side = {.buf = &as_if, .flipped = operand == TL_MMA_B};
-        if (!as_if.type || !tl_async_reads(px->scratch, mma, operand, &side))
-            return false;
-    }
-    return true;
+    TlValue as_if = {.type = buf};
+    TlAsyncSide side = {.buf = &as_if, .flipped = operand == TL_MMA_B};
+    return buf && tl_async_reads(px->scratch, mma, operand, &side);
 }
 
 /* Warps that the kernel or the command states; 0: choose-warps finds some, four at the least. */
@@ -44,6 +39,17 @@ static int stated_warps(const TlFn *fn, const TlPassCtx *px)
     if (fn->body->warps || !fn->info || !fn->info->warps)
         return fn->body->warps ? fn->body->warps : px->machine->warps;
     return fn->info->warps;
+}
+
+/* Rows, columns and depth of the product. warps: 0: as many as there may ever be. */
+static bool has_shape(const TlMma *mma, const TlOp *dot, int warps)
+{
+    enum { MOST_WARPS = 32 };
+    const TlType *c = dot->out[0]->type;
+    int32_t k = tl_in(dot, TL_MMA_SA)->type->shape[1] * mma->each;
+    int bits = tl_floor_log2(warps ? warps : MOST_WARPS) - TL_GROUP_WARP_BITS;
+    return c->shape[0] % TL_TENSOR_LANES == 0 && k % mma->k == 0 &&
+           tl_tensor_has_columns(mma, c->shape[1], bits);
 }
 
 static bool has_room(const TlPassCtx *px, const TlScaleRoom *r)
@@ -64,13 +70,16 @@ TlScaleFault tl_scale_tensor_fault(const TlFn *fn, const TlPassCtx *px, const Tl
         return TL_SCALE_TYPES;
     if (warps && warps < TL_GROUP_WARPS)
         return TL_SCALE_WARPS;
+    if (!has_shape(mma, dot, warps))
+        return TL_SCALE_SHAPE;
     for (int i = 0; i < 2; i++) {
         const TlType *s = tl_in(dot, (uint32_t)(TL_MMA_SA + i))->type,
                      *buf = tl_tensor_scales_buf(px->ctx, px->scratch, s);
         int32_t rows = s->shape[0], k = s->shape[1] * mma->each;
-        if (!buf || !is_readable(px, mma, i, rows, k))
+        const TlType *image = buffer(px, mma->type[i], rows, k);
+        if (!is_readable(px, mma, i, image))
             return TL_SCALE_SHAPE;
-        more.bytes += tl_buf_bytes(buf) + tl_buf_bytes(buffer(px, mma->type[i], rows, k, 1));
+        more.bytes += tl_buf_bytes(buf) + tl_buf_bytes(image);
         scales += tl_tensor_scales_columns(buf);
     }
     more.columns += tl_tensor_columns(dot->out[0]->type);

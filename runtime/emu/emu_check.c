@@ -784,20 +784,27 @@ bool tl_emu_block_bulk(tl_emu_block_watch *b, const tl_emu_copy *c, tl_emu_way w
     return true;
 }
 
-/* What products and bulk stores read of shared memory, in pieces of 16 bytes. A warp reads as a
- * whole: two threads are checked, of which one is not who wrote. */
+enum { PIECE_BYTES = 16 };
+typedef enum reader { PRODUCT, SCALES, STORE } reader;
+
+/* What products, what brings their scales, and bulk stores read of shared memory, in pieces. A warp
+ * reads as a whole: two threads are checked, of which one is not who wrote. */
 static bool reads_piece(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint64_t offset,
-                        bool ends, bool by_warp, const char *what)
+                        bool ends, reader by)
 {
     const range *r;
-    tl_emu_access a = access_of(TL_EMU_SHARED, TL_EMU_LOAD, site, thread, offset, 16);
+    bool by_warp = by != STORE;
+    tl_emu_access a = access_of(TL_EMU_SHARED, TL_EMU_LOAD, site, thread, offset, PIECE_BYTES);
     if (!is_allowed(b, &a, &r))
         return false;
     if (!b->watch->options.check)
         return true;
     if (!ends) {
-        check_access(b, &a, NULL);
-        check_visible(b, &a, what);
+        check_flights(b, &a, NULL);
+        if (by != SCALES)
+            check_written(b, &a, NULL);
+        check_race(b, &a, NULL);
+        check_visible(b, &a, by == STORE ? "this store reads" : "this product reads");
     }
     if (ends || by_warp)
         check_race(b, &a, NULL);
@@ -812,7 +819,18 @@ static bool reads_piece(tl_emu_block_watch *b, uint32_t site, uint32_t thread, u
 bool tl_emu_block_product(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint64_t offset,
                           bool ends)
 {
-    return reads_piece(b, site, thread, offset, ends, true, "this product reads");
+    return reads_piece(b, site, thread, offset, ends, PRODUCT);
+}
+
+bool tl_emu_block_brings(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint64_t offset,
+                         bool ends, uint32_t *out_missing)
+{
+    *out_missing = 0;
+    if (!reads_piece(b, site, thread, offset, ends, SCALES))
+        return false;
+    for (uint32_t i = 0; i < PIECE_BYTES && b->watch->options.check; i++)
+        *out_missing |= shared_gap(b, offset + i, 1) ? 0 : 1u << i;
+    return true;
 }
 
 tl_emu_moment tl_emu_block_moment(const tl_emu_block_watch *b, uint32_t thread)
@@ -829,7 +847,7 @@ bool tl_emu_block_is_past(const tl_emu_block_watch *b, tl_emu_moment then, uint3
 bool tl_emu_block_sends(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint32_t offset,
                         bool ends)
 {
-    return reads_piece(b, site, thread, offset, ends, false, "this store reads");
+    return reads_piece(b, site, thread, offset, ends, STORE);
 }
 
 /* What one thread has written, another has, and now. */

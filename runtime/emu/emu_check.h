@@ -102,6 +102,10 @@ bool tl_emu_block_bulk(tl_emu_block_watch *b, const tl_emu_copy *copy, tl_emu_wa
  * thread. False: they are not there. */
 bool tl_emu_block_product(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint64_t offset,
                           bool ends);
+/* Likewise what brings scales of products, some of which may be missing; *out_missing: the bytes
+ * that nobody has written, as bits. */
+bool tl_emu_block_brings(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint64_t offset,
+                         bool ends, uint32_t *out_missing);
 /* A moment in the order of a block's threads, and whether what a thread did then comes before what
  * `thread` does now. Where nothing is checked, always. */
 typedef struct tl_emu_moment {

@@ -93,6 +93,7 @@ struct tl_emu_tensor {
     touch touched[COLUMNS][LANES / WARP];
     uint32_t word[COLUMNS][LANES];
     uint8_t state[COLUMNS][LANES];
+    uint8_t missing[COLUMNS][WARP];    /* bytes of scales that nobody had written, as bits */
     double scaled[LANES][MOST_SCALED]; /* of A, for a product that is computed */
 };
 typedef struct tl_emu_tensor tensor;
@@ -571,14 +572,24 @@ static void compute(tl_emu_block *b, tensor *t, product *p)
         compute_rows(b, partner(b, p->site), p);
 }
 
+static bool tell_reads_of_piece(tl_emu_block *b, const product *p, bool ends)
+{
+    bool fine = true;
+    for (uint32_t r = 0; r < WARP && fine; r++) {
+        uint32_t missing, bytes = (1u << WORD) - 1;
+        fine = tl_emu_block_brings(b->watch, p->site, p->thread, piece_row(p, r), ends, &missing);
+        for (uint32_t c = 0; c < PIECE_COLUMNS && !ends; c++)
+            b->tensor->missing[(p->address & 0xffff) + c][r] = missing >> WORD * c & bytes;
+    }
+    return fine;
+}
+
 /* Tells the watch of what it reads: pieces of 16 bytes. */
 static bool tell_reads_of(tl_emu_block *b, const product *p, bool ends)
 {
     bool fine = true;
-    for (uint32_t r = 0; p->brings && r < WARP && fine; r++)
-        fine = tl_emu_block_product(b->watch, p->site, p->thread, piece_row(p, r), ends);
     if (p->brings)
-        return fine;
+        return tell_reads_of_piece(b, p, ends);
     for (int operand = p->a_there ? 1 : 0; operand < 2; operand++) {
         const tl_emu_matrix *m = &p->operand[operand];
         uint32_t bytes = tl_emu_type_bytes(p->type[operand]), each = CHUNK / bytes,
@@ -802,12 +813,14 @@ static void read_scaled_instruction(tl_emu_block *b, product *p, uint32_t i)
 static void check_scales(tl_emu_block *b, const tensor *t, const product *p, int operand)
 {
     uint32_t first = p->scales[operand] & 0xffff, rows = operand ? p->n : p->m,
-             columns = (rows + WARP - 1) / WARP;
+             columns = (rows + WARP - 1) / WARP,
+             bytes = ((1u << depth(p) / each_of(p)) - 1) << p->byte[operand];
     of_program(b, p->site, p->scales[operand], columns);
     check_all_untouched(b, t, p->site, first, columns);
     for (uint32_t lane = 0; lane < LANES; lane++)
         for (uint32_t c = 0; c < columns; c++)
-            if (c * WARP + lane % WARP < rows && t->state[first + c][lane] == UNKNOWN)
+            if (c * WARP + lane % WARP < rows && (t->state[first + c][lane] == UNKNOWN ||
+                                                  t->missing[first + c][lane % WARP] & bytes))
                 tl_emu_complain(b, TL_RUN_UNINIT, p->site,
                                 "the product takes scales of column %" PRIu32
                                 " of tensor memory, which nobody has brought",

@@ -272,7 +272,8 @@ for i, (ta, tb, s, bk, k) in enumerate((("f8e4m3", "f8e5m2", "u8", 128, 384), ("
             options=("--stress-layouts", str(seed)) if seed else ())
 
 # Of 128 rows and columns and whole words of scales along K, which tcgen05 takes (sm_100a): one and several of each,
-# borders inside of the tile, onto a tile, operands that are computed or lie along M, several products.
+# borders inside of the tile, onto a tile, operands that are computed or lie along M, several products. Then of other
+# numbers of columns, of which scales are parts of pieces, and other numbers of scales along K.
 WHOLE = """
 import std.scaled;
 kernel k(const A a[M, K], const S sa[M, K / G], const B b[N, K], const S sb[N, K / G], f32 c[M, N], const type A,
@@ -298,7 +299,12 @@ for i, (ta, tb, s, bm, bn, bk, k, hint) in enumerate((
         ("f4e2m1", "f4e2m1", "f8e4m3", 256, 128, 64, 256, "pipeline"),
         ("f8e4m3", "f4e2m1", "u8", 128, 128, 128, 384, "pipeline"),
         ("f4e2m1", "f8e5m2", "u8", 128, 128, 128, 256, "pipeline specialize"),
-        ("f4e2m1", "f8e4m3", "u8", 256, 128, 128, 128, ""))):
+        ("f4e2m1", "f8e4m3", "u8", 256, 128, 128, 128, ""), ("f8e4m3", "f8e4m3", "u8", 128, 64, 128, 384, "pipeline"),
+        ("f4e2m1", "f4e2m1", "u8", 128, 192, 256, 768, "pipeline specialize"),
+        ("f4e2m1", "f4e2m1", "f8e4m3", 256, 64, 128, 256, "pipeline"), ("f8e5m2", "f8e4m3", "u8", 256, 96, 64, 256, ""),
+        ("f8e4m3", "f8e5m2", "u8", 128, 32, 32, 160, "pipeline"), ("f4e2m1", "f4e2m1", "u8", 256, 192, 64, 320, ""),
+        ("f8e4m3", "f8e4m3", "u8", 128, 288, 64, 128, "pipeline"),
+        ("f8e4m3", "f8e4m3", "u8", 128, 64, 96, 288, ""))):
     g = 32 if s == "u8" else 16
     few = lambda seed, rows, s=s, k=k, g=g: (ints("u8", seed, 124, 131, rows, k // g)
                                              if s == "u8" else e4m3_scales(seed, rows, k // g, True))
@@ -310,6 +316,28 @@ for i, (ta, tb, s, bm, bn, bk, k, hint) in enumerate((
             a[v].astype(np.float64) * np.repeat(number(s, a[t]), g, 1) for v, t in (("a", "sa"), ("b", "sb")))),
         consts={"A": ta, "B": tb, "S": s, "G": g, "BM": bm, "BN": bn, "BK": bk}, same_bits=True,
         warps=8 if bm * bk > 32768 or i % 2 else 4, stages=1 + i % 3)
+
+# B lies along N, of which there are too many for the instruction to read it so.
+row(
+    "dot_scaled_whole_turned", """
+kernel k(const f8e4m3 a[M, K], const u8 sa[M, K / 32], const f8e4m3 b[K, N], const u8 sb[N, K / 32], f32 c[M, N])
+    grid(cdiv(M, 128), cdiv(N, 192))
+{
+    int m = pid(0) * 128;
+    int n = pid(1) * 192;
+    auto acc = c[m +: 128, n +: 192];
+    for (int k : range(0, K, 128)) pipeline
+        acc = dot_scaled(a[m +: 128, k +: 128], sa[m +: 128, k / 32 +: 4], b[k +: 128, n +: 192],
+                         sb[n +: 192, k / 32 +: 4], acc);
+    c[m +: 128, n +: 192] = acc;
+}
+""", {
+        "a": scaled("f8e4m3", 430, 140, 256, True), "sa": ints("u8", 431, 125, 130, 140, 8), "b": scaled(
+            "f8e4m3", 432, 256, 208, True), "sb": ints("u8", 433, 125, 130, 208, 8), "c": ints(
+                "f32", 9, -9, 10, 140, 208)
+    }, lambda a: (lambda x, y: {"c": exact(x @ y.T + a["c"])})(*(
+        v.astype(np.float64) * np.repeat(2.0**(a[t].astype(float) - 127), 32, 1)
+        for v, t in ((a["a"], "sa"), (a["b"].T, "sb")))), same_bits=True, warps=8, stages=2)
 
 row(
     "dot_scaled_whole_computed_and_shared", """

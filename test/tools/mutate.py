@@ -213,6 +213,16 @@ SCALED = """kernel gemm(const f8e4m3 A[M, K], const u8 sa[M, K / 32], const f8e4
                                      sb[0 +: 128, k / 32 +: 4], acc);
                 C[0 +: 128, 0 +: 128] = acc;
             }}"""
+# the same of 64 columns, whose scales are parts of pieces, one tile after the other
+SCALED_TILES = """kernel gemm(const f8e4m3 A[M, K], const u8 sa[M, K / 32], const f8e4m3 B[N, K], const u8 sb[N, K / 32], f32 C[M, N])
+                      grid(cdiv(M, 128), cdiv(N, 64)) persistent(1)
+                  {
+                      tile<f32, 128, 64> acc = 0;
+                      for (int k : range(0, K, 64)) pipeline
+                          acc = dot_scaled(A[pid(0) * 128 +: 128, k +: 64], sa[pid(0) * 128 +: 128, k / 32 +: 2],
+                                           trans(B[pid(1) * 64 +: 64, k +: 64]), sb[pid(1) * 64 +: 64, k / 32 +: 2], acc);
+                      C[pid(0) * 128 +: 128, pid(1) * 64 +: 64] = acc;
+                  }"""
 # two programs of a cluster do their products together: one, or one tile after the other; onto zeros, or onto what is there
 PAIR = """kernel pair(const f16 A[M, K], const f16 B[K, N], f32 C[M, N]) grid(cdiv(M, 128)) cluster(2)
           {{
@@ -235,6 +245,8 @@ BLACKWELL = {
                                 f"--warps {warps} --stages {stages} A=normal(1)[104,320] sa=full(126)[104,10] B=normal(2)[120,320] "
                                 "sb=full(128)[120,10] C=nan[104,120]", "C")
        for name, hint, more, warps, stages in (("", "", "", 4, 3), ("_computed", "", " | 1", 8, 2))},
+    "tensor_scaled_tiles": (SCALED_TILES, "gemm", "--warps 8 --stages 3 --grid 2 A=normal(1)[104,192] sa=full(126)[104,6] B=normal(2)[136,192] "
+                            "sb=full(128)[136,6] C=nan[104,136]", "C"),
     "tensor_half": (WARPGROUPS.format(m=64, hint="pipeline specialize", clause="", b="B[k +: 32, 0 +: 64]"), "gemm",
                     "--warps 4 --stages 3 A=normal(1)[104,320] B=normal(2)[320,64] C=nan[104,64]", "C"),
     **{f"tensor{n}": (WARPGROUPS.format(m=128, hint=hint, clause="", b="B[k +: 32, 0 +: 64]"), "gemm",

@@ -54,7 +54,10 @@ static void make(Product *p, const Case *c)
 static void bring(const Product *p, int i, int32_t (*where)[LANES][4])
 {
     const TlType *t = p->value[2 + i].type;
-    int32_t blocks = t->shape[1], *at = TL_NEW_ARRAY(&arena, int32_t, t->shape[0] * blocks);
+    int32_t blocks = t->shape[1], bytes = (int32_t)tl_buf_bytes(t),
+            *at = TL_NEW_ARRAY(&arena, int32_t, bytes);
+    for (int32_t b = 0; b < bytes; b++)
+        at[b] = -1; /* behind the tile */
     for (int32_t r = 0; r < t->shape[0]; r++)
         for (int32_t f = 0; f < blocks; f++)
             at[tl_buf_offset(t, (int32_t[TL_LAYOUT_MAX_OUT]){r, f})] = r * blocks + f;
@@ -95,8 +98,8 @@ static void check_case(const Case *c)
     if (!CHECK(p.plan != NULL))
         return;
     TlAsyncDot d = {.side = {p.side[0], p.side[1], p.side[2], p.side[3]}};
-    CHECK_INT(tl_tensor_dot_scales(&d),
-              (c->m + c->n) / LANES * ((c->k / p.mma->each + TL_SCALES_WORD - 1) / TL_SCALES_WORD));
+    int32_t pieces = (c->m + 127) / 128 + (c->n + 127) / 128;
+    CHECK_INT(tl_tensor_dot_scales(&d), pieces * 4 * ((c->k / p.mma->each + 3) / 4));
     for (int i = 0; i < 2; i++)
         bring(&p, i, where[i]);
     for (uint32_t s = 0; s < p.plan->strips.len; s++)
@@ -114,11 +117,11 @@ static void check_all(void)
 #define TENSOR_SCALED(name, ...) name,
 #include "ir/plan/tensor.def"
     };
-    static const int32_t NS[] = {128, 256, 384};
+    static const int32_t NS[] = {16, 64, 96, 128, 192, 256, 384};
     for (unsigned row = 0; row < sizeof NAMES / sizeof *NAMES; row++)
         for (unsigned n = 0; n < sizeof NS / sizeof *NS; n++)
             for (int32_t m = 128; m <= 256 && m * NS[n] <= 128 * 512; m += 128)
-                for (int32_t k = 64; k <= (NS[n] == 384 ? 128 : 256); k *= 2)
+                for (int32_t k = 32; k <= (NS[n] & (NS[n] - 1) ? 128 : 256); k *= 2)
                     check_case(&(Case){NAMES[row], m, NS[n], k});
 }
 
@@ -142,17 +145,21 @@ static void check_constants(void)
     CHECK(tl_tensor_scales_descriptor() == UINT64_C(0x0000400800010000));
 }
 
-/* Rows by 128, whole words along K, or a half or quarter of one. */
-static void check_not(void)
+static void check_buffers(void)
 {
-    CHECK(!tl_tensor_scales_buf(&ctx, &arena, tile(TL_U8, 64, 4)));
-    CHECK(!tl_tensor_scales_buf(&ctx, &arena, tile(TL_U8, 192, 4)));
-    CHECK(!tl_tensor_scales_buf(&ctx, &arena, tile(TL_U8, 128, 3)));
-    CHECK(!tl_tensor_scales_buf(&ctx, &arena, tile(TL_U8, 128, 6)));
     CHECK(!tl_tensor_is_scales(
         &arena, tl_staging_image_buf(&ctx, &arena, tile(TL_U8, 128, 128), 1, TL_STAGING_PIECE)));
     CHECK(tl_tensor_is_scales(
         &arena, tl_tensor_scales_buf(&ctx, &arena, tile(TL_F8E4M3, 384, 12))));
+    CHECK(tl_tensor_is_scales(&arena, tl_tensor_scales_buf(&ctx, &arena, tile(TL_U8, 80, 3))));
+}
+
+/* Of several instructions, each one's columns begin a column of scales. */
+static void check_columns(void)
+{
+    Product p;
+    make(&p, &(Case){"tcgen05.mx.e4m3", 128, 288, 128}); /* 3 of 96 */
+    CHECK(p.plan && p.plan->n == 96);
 }
 
 int main(void)
@@ -161,7 +168,8 @@ int main(void)
     tl_arena_init(&arena, (TlAlloc){0});
     check_all();
     check_constants();
-    check_not();
+    check_buffers();
+    check_columns();
     tl_arena_free(&arena);
     tl_ctx_free(&ctx);
     return unit_result();
