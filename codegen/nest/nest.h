@@ -690,6 +690,8 @@ typedef struct TlNestFields {
     int own, n;
 } TlNestFields;
 TlNestFields tl_nest_fields(const TlNests *plan, const TlNestAccess *a);
+/* May lanes of a gather be near each other, so that the run asks? (nest_near.c) */
+bool tl_nest_may_be_near(const TlNests *plan, const TlNestAccess *a);
 /* Everything that is decided about a function; verified. */
 TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlArena *arena);
 /* The module as text; before each op, as comments, the places of its results and its nests. */
