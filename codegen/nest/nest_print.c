@@ -302,6 +302,7 @@ static void put_nest(Print *p, const TlNest *n)
     put_vector(p, n);
     put_split(p, n);
     put_flag(p, n->zero_rows, "zeros for rows outside");
+    put_flag(p, n->by_row, "row by row");
     put_flag(p, n->begins, "tested before it, too");
     put_flag(p, n->overlaps, "the last vector overlaps where all is inside");
     if (n->spreads.len)
