@@ -15,11 +15,14 @@ static TlLeafAsm begin_asm(TlLeafCall *call, unsigned first)
     return a;
 }
 
-/* The accumulator as operands, each where its result goes. */
-static LLVMValueRef end_asm(TlLeafAsm *a, unsigned first)
+/* The accumulator as operands, each where its result goes. unread: whatever the registers have, so
+ * that nothing sets them behind the fence. */
+static LLVMValueRef end_asm(TlLeafAsm *a, unsigned first, bool unread)
 {
-    for (unsigned i = 0; i < a->nresults; i++)
-        tl_leaf_asm_tie(a, i, a->call->args[first + i]);
+    for (unsigned i = 0; i < a->nresults; i++) {
+        LLVMValueRef x = a->call->args[first + i];
+        tl_leaf_asm_tie(a, i, unread ? LLVMGetUndef(LLVMTypeOf(x)) : x);
+    }
     return tl_leaf_asm_end(a, a->call->result, TL_LEAF_CONVERGENT);
 }
 
@@ -76,6 +79,7 @@ LLVMValueRef tl_leaf_wgmma_nvptx(TlLeafCall *call)
     bool integer = a == TL_I8 || a == TL_U8, transposes = a == TL_F16 || a == TL_BF16;
     bool words = how & TL_WGMMA_A_WORDS;
     unsigned first = WORDS + (words ? WORDS_OF_A : 0);
+    bool zeros = adds_to_zeros(call, first);
     int bytes = transposes ? 2 : a == TL_F32 ? 4 : 1;
     TlLeafAsm w = begin_asm(call, first);
     TL_ASSERT(w.nresults == n / 2, "%u words for %u columns", w.nresults, n);
@@ -88,7 +92,7 @@ LLVMValueRef tl_leaf_wgmma_nvptx(TlLeafCall *call)
     tl_sbuf_puts(&w.text, ", ");
     put_a(&w, words);
     LLVMValueRef d = tl_leaf_descriptor_nvptx(call, UPPER_B);
-    tl_sbuf_putf(&w.text, ", $%u, %d", tl_leaf_asm_operand(&w, d), !adds_to_zeros(call, first));
+    tl_sbuf_putf(&w.text, ", $%u, %d", tl_leaf_asm_operand(&w, d), !zeros);
     if (!integer)
         tl_sbuf_puts(&w.text, ", 1, 1");
     if (transposes && !words)
@@ -98,7 +102,7 @@ LLVMValueRef tl_leaf_wgmma_nvptx(TlLeafCall *call)
     tl_sbuf_puts(&w.text, ";");
     if (how & TL_WGMMA_COMMIT)
         tl_sbuf_puts(&w.text, " wgmma.commit_group.sync.aligned;");
-    return end_asm(&w, first);
+    return end_asm(&w, first, zeros);
 }
 
 /* site, words */
@@ -107,7 +111,7 @@ LLVMValueRef tl_leaf_wgmma_fence_nvptx(TlLeafCall *call)
     enum { FIRST = 1 };
     TlLeafAsm w = begin_asm(call, FIRST);
     tl_sbuf_puts(&w.text, "wgmma.fence.sync.aligned;");
-    return end_asm(&w, FIRST);
+    return end_asm(&w, FIRST, false);
 }
 
 /* site, pending, words */
@@ -116,5 +120,5 @@ LLVMValueRef tl_leaf_wgmma_wait_nvptx(TlLeafCall *call)
     enum { PENDING = 1, FIRST };
     TlLeafAsm w = begin_asm(call, FIRST);
     tl_sbuf_putf(&w.text, "wgmma.wait_group.sync.aligned %u;", tl_leaf_constant(call, PENDING));
-    return end_asm(&w, FIRST);
+    return end_asm(&w, FIRST, false);
 }
