@@ -26,15 +26,23 @@ static LLVMValueRef end_asm(TlLeafAsm *a, unsigned first, bool unread)
     return tl_leaf_asm_end(a, a->call->result, TL_LEAF_CONVERGENT);
 }
 
-/* The address of shared memory / 16: 14 bits of the descriptor. In a cluster, the address has the
- * program's rank above them, where the descriptor has the distance of panels. */
-static LLVMValueRef shared_base(TlLeafCall *call)
+/* The lower half of a descriptor of what begins where shared memory does: its address / 16, of 14
+ * bits, and what is constant. In a cluster, the address has the program's rank above them, where
+ * the descriptor has the distance of panels. At the function's start, so that no loop has it. */
+static LLVMValueRef lower_half(TlLeafCall *call, uint32_t constant)
 {
     enum { ADDRESS = 0x3fff };
-    LLVMValueRef p = tl_leaf_shared_slot(call, tl_leaf_i32(call, 0), tl_leaf_i32(call, 0)),
-                 units = LLVMBuildLShr(call->b, LLVMBuildPtrToInt(call->b, p, call->i32, ""),
-                                       tl_leaf_i32(call, 4), "");
-    return LLVMBuildAnd(call->b, units, tl_leaf_i32(call, ADDRESS), "");
+    TlLeafCall first = *call;
+    first.b = LLVMCreateBuilderInContext(call->c);
+    LLVMPositionBuilderBefore(first.b,
+                              LLVMGetBasicBlockTerminator(LLVMGetEntryBasicBlock(call->function)));
+    LLVMValueRef none = tl_leaf_i32(call, 0), p = tl_leaf_shared_slot(&first, none, none),
+                 address = LLVMBuildPtrToInt(first.b, p, call->i32, ""),
+                 units = LLVMBuildLShr(first.b, address, tl_leaf_i32(call, 4), "");
+    units = LLVMBuildAnd(first.b, units, tl_leaf_i32(call, ADDRESS), "");
+    LLVMValueRef half = LLVMBuildAdd(first.b, units, tl_leaf_i32(call, constant), "");
+    LLVMDisposeBuilder(first.b);
+    return half;
 }
 
 LLVMValueRef tl_leaf_descriptor_nvptx(TlLeafCall *call, unsigned upper)
@@ -42,9 +50,7 @@ LLVMValueRef tl_leaf_descriptor_nvptx(TlLeafCall *call, unsigned upper)
     LLVMBuilderRef b = call->b;
     TL_ASSERT(LLVMIsAConstantInt(call->args[upper]), "a descriptor that is not constant");
     uint64_t fixed = LLVMConstIntGetZExtValue(call->args[upper]);
-    LLVMValueRef base =
-        LLVMBuildAdd(b, shared_base(call), tl_leaf_i32(call, (uint32_t)fixed), "");
-    LLVMValueRef at = LLVMBuildAdd(b, call->args[upper + 1], base, "");
+    LLVMValueRef at = LLVMBuildAdd(b, call->args[upper + 1], lower_half(call, (uint32_t)fixed), "");
     at = LLVMBuildZExt(b, at, call->i64, "");
     return LLVMBuildOr(b, at, LLVMConstInt(call->i64, fixed & ~(uint64_t)UINT32_MAX, 0), "");
 }

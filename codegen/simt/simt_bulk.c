@@ -110,10 +110,12 @@ static LLVMValueRef always(TlSimt *g)
     return LLVMConstInt(g->i1, 1, 0);
 }
 
-static void expect(TlSimt *g, const TlOp *op)
+/* Of a pair, the first program does. */
+static void expect(TlSimt *g, const TlOp *op, LLVMValueRef pred)
 {
-    LLVMValueRef args[] = {tl_attr_flag(op, TL_ATTR_PAIR) ? tl_simt_is_first_of_pair(g) : always(g),
-                           offset_of(g, tl_in(op, 0), tl_in(op, 1)),
+    if (tl_attr_flag(op, TL_ATTR_PAIR))
+        pred = LLVMBuildAnd(g->b, pred, tl_simt_is_first_of_pair(g), "");
+    LLVMValueRef args[] = {pred, offset_of(g, tl_in(op, 0), tl_in(op, 1)),
                            tl_simt_i32(g, (uint32_t)tl_attr_int(op, TL_ATTR_BYTES, 0))};
     tl_simt_leaf(g, TL_LEAF_MBAR_EXPECT, 3, args);
 }
@@ -256,6 +258,13 @@ static const TlValue *mask_of(const TlOp *op)
     return tl_attr_flag(op, TL_ATTR_MASK) ? tl_in(op, op->nin - 1) : NULL;
 }
 
+/* In the branch of a thread are no branches, or predicates, of programs: ptxas needs none for it
+ * then. */
+static bool is_behind(const TlOp *op)
+{
+    return op->opcode == TL_OP_EXPECT && tl_attr_flag(op, TL_ATTR_PAIR);
+}
+
 static void begin_each(TlSimt *g, const TlOp *op, const TlValue *mask)
 {
     TlLoc outer = g->loc;
@@ -263,12 +272,19 @@ static void begin_each(TlSimt *g, const TlOp *op, const TlValue *mask)
         g->loc = op->loc;
         if (op->opcode == TL_OP_COPY)
             copy(g, op);
-        else if (op->opcode == TL_OP_EXPECT)
-            expect(g, op);
-        else
+        else if (op->opcode == TL_OP_MBAR_WAIT)
             tl_simt_mbar_wait(g, op);
+        else if (!is_behind(op))
+            expect(g, op, always(g));
     }
     g->loc = outer;
+}
+
+static void expect_behind(TlSimt *g, const TlOp *op, const TlValue *mask, LLVMValueRef pred)
+{
+    for (; is_of_one(op) && mask_of(op) == mask; op = op->next)
+        if (is_behind(op))
+            expect(g, op, pred);
 }
 
 /* There is one thread only. */
@@ -276,12 +292,14 @@ static void begin_alone(TlSimt *g, const TlOp *first, const TlValue *mask)
 {
     if (!mask) {
         begin_each(g, first, mask);
+        expect_behind(g, first, mask, always(g));
         return;
     }
     LLVMBasicBlockRef some = tl_gen_block(&g->gen, "bulk"), join = tl_gen_block(&g->gen, "begun");
     LLVMBuildCondBr(g->b, tl_gen_scalar(&g->gen, mask), some, join);
     LLVMPositionBuilderAtEnd(g->b, some);
     begin_each(g, first, mask);
+    expect_behind(g, first, mask, always(g));
     LLVMBuildBr(g->b, join);
     LLVMPositionBuilderAtEnd(g->b, join);
 }
@@ -301,15 +319,20 @@ void tl_simt_begin_bulk(TlSimt *g, TlOp *first)
     if (mask)
         cond = LLVMBuildAnd(g->b, cond, tl_gen_scalar(&g->gen, mask), "");
     LLVMBasicBlockRef warp = tl_gen_block(&g->gen, "first"), some = tl_gen_block(&g->gen, "bulk"),
+                      behind = tl_gen_block(&g->gen, "behind"),
                       join = tl_gen_block(&g->gen, "begun");
     LLVMBuildCondBr(g->b, cond, warp, join);
     LLVMPositionBuilderAtEnd(g->b, warp);
     const TlOp *op = first;
     for (; op->opcode == TL_OP_MBAR_WAIT; op = op->next)
         tl_simt_mbar_wait(g, op);
-    LLVMBuildCondBr(g->b, tl_simt_leaf(g, TL_LEAF_ELECT, 0, NULL), some, join);
+    LLVMValueRef elected = tl_simt_leaf(g, TL_LEAF_ELECT, 0, NULL);
+    LLVMBuildCondBr(g->b, elected, some, behind);
     LLVMPositionBuilderAtEnd(g->b, some);
     begin_each(g, op, mask);
+    LLVMBuildBr(g->b, behind);
+    LLVMPositionBuilderAtEnd(g->b, behind);
+    expect_behind(g, op, mask, elected);
     LLVMBuildBr(g->b, join);
     LLVMPositionBuilderAtEnd(g->b, join);
 }

@@ -765,6 +765,26 @@ LLVMValueRef tl_llvm_copy(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef x, const cha
     return call;
 }
 
+bool tl_llvm_only_computes(LLVMValueRef x)
+{
+    switch (LLVMGetInstructionOpcode(x)) {
+    case LLVMUDiv:
+    case LLVMSDiv:
+    case LLVMURem:
+    case LLVMSRem: return false;
+    case LLVMICmp:
+    case LLVMFCmp:
+    case LLVMSelect:
+    case LLVMGetElementPtr:
+    case LLVMExtractValue:
+    case LLVMExtractElement:
+    case LLVMInsertElement:
+    case LLVMShuffleVector:
+    case LLVMFNeg: return true;
+    default: return LLVMIsABinaryOperator(x) || LLVMIsACastInst(x);
+    }
+}
+
 bool tl_llvm_is_call_of(LLVMValueRef x, const char *name)
 {
     size_t n;

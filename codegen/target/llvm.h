@@ -144,6 +144,8 @@ void tl_llvm_mark_call(TlLlvm *l, LLVMValueRef call, const char *attribute);
 LLVMValueRef tl_llvm_hide(LLVMBuilderRef b, LLVMValueRef x, const char *constraints);
 /* The same, which LLVM may move, join and remove. */
 LLVMValueRef tl_llvm_copy(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef x, const char *constraints);
+/* An instruction that does not fault, nor reads memory or other threads. */
+bool tl_llvm_only_computes(LLVMValueRef x);
 /* Is it a call of a function whose name begins so? */
 bool tl_llvm_is_call_of(LLVMValueRef x, const char *name);
 #endif

@@ -115,30 +115,9 @@ static bool is_before_loop(const Raise *r, LLVMValueRef x)
 
 /* ---- 1: what may come back ---- */
 
-/* Nothing that faults, reads memory or other threads. */
-static bool only_computes(LLVMValueRef x)
-{
-    switch (LLVMGetInstructionOpcode(x)) {
-    case LLVMUDiv:
-    case LLVMSDiv:
-    case LLVMURem:
-    case LLVMSRem: return false;
-    case LLVMICmp:
-    case LLVMFCmp:
-    case LLVMSelect:
-    case LLVMGetElementPtr:
-    case LLVMExtractValue:
-    case LLVMExtractElement:
-    case LLVMInsertElement:
-    case LLVMShuffleVector:
-    case LLVMFNeg: return true;
-    default: return LLVMIsABinaryOperator(x) || LLVMIsACastInst(x);
-    }
-}
-
 static bool may_move(const Raise *r, LLVMValueRef x)
 {
-    if (!only_computes(x))
+    if (!tl_llvm_only_computes(x))
         return false;
     for (int i = 0; i < LLVMGetNumOperands(x); i++) {
         LLVMValueRef o = LLVMGetOperand(x, (unsigned)i);

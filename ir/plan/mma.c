@@ -188,6 +188,37 @@ static void add_warps(TlLayout *l, int d, int bits)
     }
 }
 
+int32_t tl_mma_spread(int32_t column)
+{
+    enum { NEAR = 2, FAR = 4 };
+    int32_t differs = (column >> NEAR ^ column >> FAR) & 1;
+    return column ^ (differs << NEAR | differs << FAR);
+}
+
+/* NVIDIA's of a warp. */
+static bool is_of_warp(const TlMma *mma)
+{
+    return strncmp(mma->name, "mma.", 4) == 0;
+}
+
+bool tl_mma_is_spread(const TlMma *mma, const TlLayout *acc)
+{
+    enum { FAR = 16 };
+    int lane = tl_layout_in_index(acc, TL_IN_LANE);
+    bool is = false;
+    for (int b = 0; is_of_warp(mma) && lane >= 0 && b < acc->in_bits[lane]; b++)
+        is |= acc->basis[lane][b][acc->nout - 1] == FAR;
+    return is;
+}
+
+static void spread(TlLayout *l, int n)
+{
+    TL_ASSERT(l->out_bits[n] >= TL_MMA_SPREAD_BITS, "columns in chunks of 2^%d", l->out_bits[n]);
+    for (int i = 0; i < l->nin; i++)
+        for (int b = 0; b < l->in_bits[i]; b++)
+            l->basis[i][b][n] = tl_mma_spread(l->basis[i][b][n]);
+}
+
 const TlLayout *tl_mma_layout(TlCtx *ctx, const TlMma *mma, int operand, const TlType *tile,
                               TlMmaWarps warps, int warp_bits)
 {
@@ -199,7 +230,7 @@ const TlLayout *tl_mma_layout(TlCtx *ctx, const TlMma *mma, int operand, const T
         inner = operand == TL_MMA_B ? rank - 2 : rank - 1;
     /* NVIDIA's B has blocks before k, so that one ldmatrix of four gives one step of k to two
      * blocks: half as many loads are in flight, from half as many addresses. */
-    bool blocks_first = operand == TL_MMA_B && !strncmp(mma->name, "mma.", 4);
+    bool blocks_first = operand == TL_MMA_B && is_of_warp(mma);
     int outer = 2 * rank - 3 - inner,
         order[TL_MAX_RANK] = {blocks_first ? outer : inner, blocks_first ? inner : outer, 0};
     TL_ASSERT(rank == 2 || rank == 3, "mma of rank %d", rank);
@@ -218,8 +249,11 @@ const TlLayout *tl_mma_layout(TlCtx *ctx, const TlMma *mma, int operand, const T
     add_warps(&l, n, warps.n);
     add_warps(&l, rank == 3 ? 0 : -1, warps.batch);
     add_warps(&l, -1, warp_bits - warps.m - warps.n - warps.batch);
-    const TlLayout *made = tl_layout_intern(
-        ctx, apart ? &l : tl_layout_cover(&arena, &l, tile->shape, order));
+    if (!apart)
+        l = *tl_layout_cover(&arena, &l, tile->shape, order);
+    if (warps.spread && n >= 0)
+        spread(&l, n);
+    const TlLayout *made = tl_layout_intern(ctx, &l);
     tl_arena_free(&arena);
     return made;
 }
@@ -229,8 +263,8 @@ bool tl_mma_warps(TlCtx *ctx, const TlMma *mma, const TlType *acc, const TlLayou
 {
     TL_ASSERT(acc->rank >= 2, "a product of rank %d", (int)acc->rank);
     int warp = tl_layout_in_index(l, TL_IN_WARP), rank = acc->rank;
-    *out = (TlMmaWarps){0};
-    if (warp < 0 || l->nout != rank)
+    *out = (TlMmaWarps){.spread = tl_mma_is_spread(mma, l)};
+    if (warp < 0 || l->nout != rank || (out->spread && l->out_bits[rank - 1] < TL_MMA_SPREAD_BITS))
         return false;
     for (int b = 0; b < l->in_bits[warp]; b++) {
         const int32_t *image = l->basis[warp][b];

@@ -68,10 +68,13 @@ enum { TL_TENSOR_LANES = 128, TL_TENSOR_COLUMNS = 512, TL_TENSOR_LEAST = 32 };
 /* What lanes give of an operand to one instruction: reg (elements), lane, one warp. */
 TlLayout *tl_mma_fragment(TlArena *arena, const TlMma *mma, int operand);
 
+enum { TL_MMA_SPREAD_BITS = 5 }; /* log2 of columns that take it */
+
 /* log2 of how many warps share M, N and the batch; other warps hold copies. */
 typedef struct TlMmaWarps {
     int m, n, batch;
-    bool apart; /* each warp along N has columns side by side, not every other instruction's */
+    bool apart;  /* each warp along N has columns side by side, not every other instruction's */
+    bool spread; /* columns 4 to 7 of an instruction are 16 further on (tl_mma_spread) */
 } TlMmaWarps;
 
 /* The layout of an operand, of this shape (rank 2 or 3; its own layout is not looked at).
@@ -81,6 +84,13 @@ const TlLayout *tl_mma_layout(TlCtx *ctx, const TlMma *mma, int operand, const T
 /* Is `l` the layout of an accumulator of this shape? Then how its warps are. */
 bool tl_mma_warps(TlCtx *ctx, const TlMma *mma, const TlType *acc, const TlLayout *l,
                   TlMmaWarps *out);
+/* Where a column of an instruction lies with `spread`: bits 2 and 4 are exchanged. So what lanes
+ * read of an operand of 4 bytes that lies along N in memory is in different banks: rows of k, of
+ * which there are four, differ in bits 4 and 5 of the address, by the swizzle of bulk copies, and
+ * columns in bits 2, 3 and 6. */
+int32_t tl_mma_spread(int32_t column);
+/* Has an accumulator's layout this? */
+bool tl_mma_is_spread(const TlMma *mma, const TlLayout *acc);
 /* What an operand of a DOT with `mma` must have when its result is laid out as `acc`; NULL:
  * that is no layout of its accumulator, or no lanes hold the operand (tensor.def). */
 const TlLayout *tl_mma_operand_layout(TlCtx *ctx, const TlOp *dot, int operand,

@@ -13,6 +13,8 @@ int64_t tl_mma_register(const TlMmaOrder *o, int operand, TlMmaBlock block, uint
     tl_layout_apply(f, in, at);
     x[t->rank - 2] = at[0] + block.row;
     x[t->rank - 1] = at[1] + block.column;
+    if (o->spread && (operand == TL_MMA_B || operand == TL_MMA_C))
+        x[t->rank - 1] = tl_mma_spread(x[t->rank - 1]);
     return tl_layout_register_at(t->layout, x);
 }
 
@@ -74,6 +76,7 @@ TlMmaOrder tl_mma_order(TlArena *arena, const TlOp *dot, bool in_bursts)
 {
     const TlType *a = tl_in(dot, TL_MMA_A)->type;
     TlMmaOrder o = {.mma = tl_mma_of(dot), .dot = dot};
+    o.spread = tl_mma_is_spread(o.mma, tl_in(dot, TL_MMA_C)->type->layout);
     for (int i = 0; i < (int)dot->nin; i++)
         o.fragment[i] = tl_mma_fragment(arena, o.mma, i);
     bool by_columns = in_bursts && goes_by_columns(arena, &o);

@@ -29,6 +29,7 @@ typedef struct TlMmaOrder {
     const TlMma *mma;
     const TlOp *dot;
     const TlLayout *fragment[TL_MMA_OPERANDS]; /* NULL: of what the dot lacks */
+    bool spread;        /* columns of blocks are an instruction's (tl_mma_spread) */
     TlMmaBlocks blocks; /* of the accumulator, that warp 0 has; the others have as many */
     TL_VEC(TlMmaIssue) issues;
 } TlMmaOrder;

@@ -25,7 +25,10 @@
  *     are: async-dots decides where it takes them from. One that has too few rows for that, and
  *     columns enough, is turned (turn_dot.h): it becomes the transposed operands' product.
  *     Where ldmatrix transposes bytes, it gives 16 columns of B: if one of a function's products
- *     has such bytes, warps along N have columns side by side, not every other eight.
+ *     has such bytes, warps along N have columns side by side, not every other eight. Words of B
+ *     that lie along N are read one by one, without bank conflicts of the image that bulk copies
+ *     make if columns of an instruction are spread (tl_mma_spread): those of all products of words
+ *     are, if one has such.
  *     Where products go into tensor memory (tensor.def), that takes the place of warpgroups; of
  *     chained ones all go there, or none.
  *
@@ -41,6 +44,8 @@
 #include "passes/pass.h"
 #include <string.h>
 
+enum { BYTE = 8, WORD = 32 }; /* bits of elements */
+
 typedef struct Accelerate {
     TlFn *fn;
     TlPassCtx *px;
@@ -52,6 +57,7 @@ typedef struct Accelerate {
     bool together; /* and all of them can be into tensor memory, at less cost */
     bool turned;  /* any dot */
     bool bytes;   /* some dot's B lies in bytes along N, which the machine transposes */
+    bool words;   /* some dot's B lies in words along N, which bulk copies bring */
     int64_t columns; /* of tensor memory that sums have by now */
 } Accelerate;
 
@@ -309,7 +315,10 @@ static TlDotWay choose_way(const Accelerate *a, const TlOp *dot, const TlMma *mm
     TlDotShape shape = shape_of(a, dot, mma, false);
     TlDotWay alone = tl_warp_way(&shape), together;
     int n = alone.warps.n;
-    alone.warps.apart = a->bytes && n > 0 && shape.rank == 2 && shape.n % (2 * mma->n << n) == 0;
+    alone.warps.spread = a->words && tl_dtype_bits(mma->type[TL_MMA_B]) == WORD &&
+                         shape.n % (1 << TL_MMA_SPREAD_BITS) == 0;
+    alone.warps.apart = !alone.warps.spread && a->bytes && n > 0 && shape.rank == 2 &&
+                        shape.n % (2 * mma->n << n) == 0;
     bool can = a->px->machine->warpgroups && !a->px->machine->tensor && !mma->each &&
                !tl_warpgroup_fault(a->axis, dot, &shape) &&
                tl_warpgroup_way(&shape, &together);
@@ -423,11 +432,13 @@ TlPassResult tl_pass_accelerate_dot(TlFn *fn, TlPassCtx *px)
     TL_ASSERT(1 << a.warp_bits == fn->body->warps, "'%s' has %d warps, no power of two", fn->name,
               (int)fn->body->warps);
     bool changed = false;
-    if (px->machine->warpgroups || px->machine->matrix_8)
+    if (px->machine->warpgroups || px->machine->matrix_8 || px->machine->bulk)
         a.axis = tl_pass_axis_info(fn, px);
     find_dots(&a);
-    for (uint32_t i = 0; i < a.work.len && px->machine->matrix_8; i++)
-        a.bytes |= tl_lies_in_bytes_along_n(a.axis, a.work.data[i]);
+    for (uint32_t i = 0; i < a.work.len; i++) {
+        a.bytes |= px->machine->matrix_8 && tl_lies_along_n(a.axis, a.work.data[i], BYTE);
+        a.words |= px->machine->bulk && tl_lies_along_n(a.axis, a.work.data[i], WORD);
+    }
     for (uint32_t i = 0; i < a.work.len; i++)
         changed |= accelerate(&a, a.work.data[i]);
     if (a.turned)

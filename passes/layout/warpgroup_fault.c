@@ -77,12 +77,11 @@ static bool goes_along_k(const TlAxisInfo *axis, const TlOp *dot, uint32_t i)
            op->out[0]->type->rank == 2 && tl_holds_along(op->out[0]->type->layout, k_axis, EACH);
 }
 
-bool tl_lies_in_bytes_along_n(const TlAxisInfo *axis, const TlOp *dot)
+bool tl_lies_along_n(const TlAxisInfo *axis, const TlOp *dot, int bits)
 {
-    enum { BYTE = 8 };
     bool flipped = false, plain;
     const TlOp *op = access_of(tl_in(dot, TL_MMA_B), &plain, &flipped);
-    return op && op->out[0]->type->rank == 2 && tl_dtype_bits(op->out[0]->type->dtype) == BYTE &&
+    return op && op->out[0]->type->rank == 2 && tl_dtype_bits(op->out[0]->type->dtype) == bits &&
            tl_access_info(axis, op).dim == 1 - (int)flipped;
 }
 

@@ -16,7 +16,7 @@ typedef enum TlWarpgroupFault {
  * behind it of one that it gave up. NONE: nothing; whether there is room for the operands is
  * another matter. */
 TlWarpgroupFault tl_warpgroup_fault(const TlAxisInfo *axis, const TlOp *dot, const TlDotShape *s);
-/* Is B computed, element by element, from bytes that lie along N in memory? */
-bool tl_lies_in_bytes_along_n(const TlAxisInfo *axis, const TlOp *dot);
+/* Is B computed, element by element, from elements of so many bits that lie along N in memory? */
+bool tl_lies_along_n(const TlAxisInfo *axis, const TlOp *dot, int bits);
 const char *tl_warpgroup_fault_text(TlWarpgroupFault fault);
 #endif

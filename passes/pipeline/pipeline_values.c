@@ -164,6 +164,16 @@ static TlValue *add_saturated(TlExpand *x, TlBuilder *b, TlValue *counter, TlWid
     return tl_binary(b, TL_OP_ADD, counter, tl_pipeline_int(x, t, by));
 }
 
+/* Bulk copies alone take it: they need no bounds, and are begun only for iterations that there are.
+ */
+static bool is_for_bulk(const TlExpand *x, TlMoment m)
+{
+    bool is = m.in_loop;
+    for (uint32_t i = 0; i < x->s->fetches.len; i++)
+        is &= x->s->fetches.data[i].how == TL_FETCH_BULK;
+    return is;
+}
+
 static TlValue *counter_at(TlExpand *x, TlMoment m)
 {
     TlBuilder *b = builder(x, m);
@@ -176,6 +186,8 @@ static TlValue *counter_at(TlExpand *x, TlMoment m)
                          tl_binary(b, TL_OP_MUL, by, tl_pipeline_int(x, by->type, m.n)));
     if (tl_const_int_value(from, &lo))
         return tl_pipeline_int(x, by->type, lo + step * m.n);
+    if (is_for_bulk(x, m) && fits_type(by->type, step * m.n))
+        return tl_binary(b, TL_OP_ADD, from, tl_pipeline_int(x, by->type, step * m.n));
     return add_saturated(x, b, from, step, m.n);
 }
 

@@ -174,21 +174,25 @@ static void check_tile(TlCtx *ctx, const TlMma *mma, int rank, const int32_t *sh
     CHECK(tl_layout_in_bits(l, TL_IN_WARP) == warp_bits);
     CHECK(tl_mma_warps(ctx, mma, acc, l, &found));
     CHECK(found.m == warps.m && found.n == warps.n && found.batch == warps.batch);
-    CHECK(found.apart == warps.apart);
+    CHECK(found.apart == warps.apart && found.spread == warps.spread);
 }
 
 static void check_tiles(void)
 {
     TlCtx ctx;
     tl_ctx_init(&ctx, (TlAlloc){0});
-    const TlMma *f16 = tl_mma_find("mma.m16n8k16.f16"), *wide = tl_mma_find("mfma.32x32x8.f16");
-    check_tile(&ctx, f16, 2, (int32_t[]){128, 128}, (TlMmaWarps){1, 1, 0, false}, 2);
-    check_tile(&ctx, f16, 2, (int32_t[]){192, 176}, (TlMmaWarps){2, 0, 0, false}, 2);
-    check_tile(&ctx, f16, 2, (int32_t[]){5, 3}, (TlMmaWarps){0, 0, 0, false}, 3);
-    check_tile(&ctx, f16, 3, (int32_t[]){4, 32, 16}, (TlMmaWarps){0, 1, 2, false}, 3);
-    check_tile(&ctx, f16, 2, (int32_t[]){64, 96}, (TlMmaWarps){2, 1, 0, true}, 3);
-    check_tile(&ctx, f16, 2, (int32_t[]){64, 128}, (TlMmaWarps){2, 2, 0, true}, 4);
-    check_tile(&ctx, wide, 2, (int32_t[]){64, 96}, (TlMmaWarps){1, 1, 0, false}, 3);
+    const TlMma *f16 = tl_mma_find("mma.m16n8k16.f16"), *wide = tl_mma_find("mfma.32x32x8.f16"),
+                *tf32 = tl_mma_find("mma.m16n8k8.tf32");
+    check_tile(&ctx, f16, 2, (int32_t[]){128, 128}, (TlMmaWarps){1, 1, 0, false, false}, 2);
+    check_tile(&ctx, f16, 2, (int32_t[]){192, 176}, (TlMmaWarps){2, 0, 0, false, false}, 2);
+    check_tile(&ctx, f16, 2, (int32_t[]){5, 3}, (TlMmaWarps){0, 0, 0, false, false}, 3);
+    check_tile(&ctx, f16, 3, (int32_t[]){4, 32, 16}, (TlMmaWarps){0, 1, 2, false, false}, 3);
+    check_tile(&ctx, f16, 2, (int32_t[]){64, 96}, (TlMmaWarps){2, 1, 0, true, false}, 3);
+    check_tile(&ctx, f16, 2, (int32_t[]){64, 128}, (TlMmaWarps){2, 2, 0, true, false}, 4);
+    check_tile(&ctx, wide, 2, (int32_t[]){64, 96}, (TlMmaWarps){1, 1, 0, false, false}, 3);
+    check_tile(&ctx, tf32, 2, (int32_t[]){128, 128}, (TlMmaWarps){1, 1, 0, false, true}, 2);
+    check_tile(&ctx, tf32, 2, (int32_t[]){64, 96}, (TlMmaWarps){0, 2, 0, false, true}, 2);
+    check_tile(&ctx, tf32, 3, (int32_t[]){4, 32, 32}, (TlMmaWarps){0, 1, 2, false, true}, 3);
     const TlType *acc = tl_type_tile(&ctx, TL_F32, 2, (int32_t[]){128, 128});
     TlMmaWarps both = {.m = 1, .n = 1};
     const TlLayout *other = tl_mma_layout(&ctx, wide, TL_MMA_C, acc, both, 2);

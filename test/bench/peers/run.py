@@ -150,7 +150,7 @@ def roles(k):
     for x in own:
         if x is not main:
             name = "copies" if x["short"]["mix"].get("UTMALDG") else "products"
-            one[name] = one.get(name, 0) + x["short"]["total"]
+            one[name] = one.get(name, 0) + x["begins"]["total"]
     if main and begins(main["begins"]) and not begins(main["short"]):
         one["one of them"] = main["begins"]["total"]
     return main["short"]["total"] if main else 0, one, bool(loops)
