@@ -431,6 +431,9 @@ typedef struct TlCpuBounds {
     LLVMValueRef outside; /* from here on nothing is inside; NULL: not known */
     /* Positions from .. to - 1 of each dimension are visited; `to` NULL: all. */
     LLVMValueRef from[TL_MAX_RANK], to[TL_MAX_RANK];
+    /* At other positions than low .. high - 1 of a dimension nothing of a row is inside as a whole,
+     * and its end is 0; NULL: it is as of all. (TlNest.by_row) */
+    LLVMValueRef low[TL_MAX_RANK], high[TL_MAX_RANK];
 } TlCpuBounds;
 /* step: lanes that the loop where all is inside takes at a time */
 TlCpuBounds tl_cpu_bounds(TlCpuGen *g, const TlNest *n, int64_t step);

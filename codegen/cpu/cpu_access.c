@@ -461,6 +461,17 @@ static bool is_boxed(const TlCpuAccess *a, uint32_t i, const TlCpuAt *at)
     return n && n->boxed == a->a && n->boxed_axes >> i & 1;
 }
 
+/* The number that an index tile is in all places, of which a scalar tells; NULL: it is none. */
+static LLVMValueRef shared_index(TlCpuGen *g, const TlCpuAccess *a, uint32_t i)
+{
+    TlValue *v = a->a->place.index[i].value;
+    while (v->type->rank && v->def &&
+           (v->def->opcode == TL_OP_BROADCAST || v->def->opcode == TL_OP_EXPAND ||
+            v->def->opcode == TL_OP_RESHAPE))
+        v = tl_in(v->def, 0);
+    return v->type->rank ? NULL : tl_gen_to_i64(&g->gen, v, tl_gen_scalar(&g->gen, v));
+}
+
 TlCpuSpot tl_cpu_view_spot(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at, bool along_lanes)
 {
     bool all = tl_cpu_is_inside(a, at), rows = !all || tl_cpu_has_zero_rows(g, a, at);
@@ -486,7 +497,8 @@ TlCpuSpot tl_cpu_view_spot(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at,
             j = contiguous ? at->idx[dim] : lane_numbers(g, at, dim);
             j = LLVMBuildAdd(g->b, j, tl_gen_splat(&g->gen, a->start[i], tl_gen_width_of(j)), "");
         } else if (k == TL_AXIS_TILE) {
-            j = tl_cpu_index_tile(g, a, (int)i, at);
+            j = at->width > 1 ? shared_index(g, a, i) : NULL;
+            j = j ? j : tl_cpu_index_tile(g, a, (int)i, at);
             int w = tl_gen_width_of(j);
             if (a->a->bounds)
                 add_condition(g, &s,
@@ -502,8 +514,9 @@ TlCpuSpot tl_cpu_view_spot(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at,
                               a->a->place.axes[i].step > 0 ? tl_cpu_interval_inside(g, a, (int)i, j)
                                                            : stepped_inside(g, a, (int)i, j));
         }
-        LLVMValueRef part =
-            tl_cpu_mul(g, j, tl_gen_splat(&g->gen, a->stride[i], tl_gen_width_of(j)));
+        LLVMValueRef part = j;
+        if (!is_const(a->stride[i], 1))
+            part = tl_cpu_mul(g, j, tl_gen_splat(&g->gen, a->stride[i], tl_gen_width_of(j)));
         if (tl_gen_width_of(part) > 1)
             s.by_tiles &= k == TL_AXIS_TILE && !(whole && a->a->axis[i].affine.is);
         if (tl_gen_width_of(part) > 1)

@@ -68,4 +68,11 @@ LLVMValueRef tl_cpu_load_pattern(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt 
 LLVMValueRef tl_cpu_load_pattern_border(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at);
 /* What a spread value reads: elements side by side, from the position on. */
 LLVMValueRef tl_cpu_load_window(TlCpuGen *g, TlOp *op, TlCpuAccess *a, const TlCpuAt *at);
+
+/* ---- cpu_near.c: gathers whose lanes are near each other ---- */
+
+/* Begins a fork of which one side has such lanes; the other one is to be built. False: the access
+ * is no such gather. */
+bool tl_cpu_fork_near(TlCpuGen *g, const TlCpuAccess *a, const TlType *elem, const TlCpuSpot *s,
+                      LLVMValueRef mask, int width, TlCpuFork *out_fork);
 #endif

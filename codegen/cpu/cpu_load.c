@@ -481,6 +481,19 @@ LLVMValueRef tl_cpu_eval_words(TlCpuGen *g, TlOp *op, TlCpuAt *at)
     return r ? r : tl_cpu_eval_elements(g, op, at);
 }
 
+/* Lanes of a view that lie apart. */
+static LLVMValueRef load_lanes_apart(TlCpuGen *g, const TlCpuAccess *a, const TlType *elem,
+                                     TlCpuSpot *s, LLVMValueRef mask, LLVMValueRef other,
+                                     const TlCpuAt *at)
+{
+    LLVMValueRef x = load_field(g, a, elem, s, mask, other, at),
+                 by = tl_cpu_launch_stride(a, at->lane);
+    x = x ? x : load_one_by_one(g, a, elem, s, mask, other, at);
+    if (!x && by)
+        return load_by_stride(g, a, elem, s->ptr, by, mask, other, at->width);
+    return x ? x : tl_cpu_masked_load(g, elem, s->ptr, mask, other, at->width, true);
+}
+
 LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
     TlCpuAccess *a = tl_cpu_access_of(g, op);
@@ -516,12 +529,10 @@ LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
     LLVMValueRef mask = tl_cpu_lanes_inside(g, &s, at->width);
     mask = tl_cpu_both(g, mask, tl_cpu_lane_mask(g, &form, at));
     if (a->view) {
-        LLVMValueRef x = load_field(g, a, &elem, &s, mask, other, at),
-                     by = tl_cpu_launch_stride(a, at->lane);
-        x = x ? x : load_one_by_one(g, a, &elem, &s, mask, other, at);
-        if (!x && by)
-            return load_by_stride(g, a, &elem, s.ptr, by, mask, other, at->width);
-        return x ? x : tl_cpu_masked_load(g, &elem, s.ptr, mask, other, at->width, true);
+        TlCpuFork f;
+        bool near = tl_cpu_fork_near(g, a, &elem, &s, mask, at->width, &f);
+        LLVMValueRef x = load_lanes_apart(g, a, &elem, &s, mask, other, at);
+        return near ? tl_cpu_fork_end(g, &f, x) : x;
     }
     LLVMValueRef first, run = tl_cpu_pointer_run(g, &elem, s.ptr, at->width, &first);
     TlCpuFork f = tl_cpu_fork(g, run);

@@ -43,7 +43,13 @@ static void narrow_by(TlCpuGen *g, const TlNest *n, const TlNestAsk *ask, TlCpuB
         }
         if (rows && ask->access->axis[i].dim != ask->lane)
             continue;
-        bool boxed = n->boxed == ask->access && n->boxed_axes >> i & 1;
+        if (n->by_row && tl_nest_asks_row(n, ask, i)) {
+            int dim = ask->access->axis[i].dim;
+            b->low[dim] = b->low[dim] ? tl_cpu_larger(g, b->low[dim], a->lo[i]) : a->lo[i];
+            narrow(g, &b->high[dim], a->hi[i]);
+            continue;
+        }
+        bool boxed = tl_nest_in_box(n, ask, i);
         LLVMValueRef width = tl_gen_int(&g->gen, tl_nest_axis_width(ask->access, i)),
                      to = boxed ? width : a->hi[i],
                      begins = LLVMBuildICmp(g->b, LLVMIntEQ, boxed ? zero : a->lo[i], zero, "");
@@ -132,6 +138,36 @@ TlCpuBounds tl_cpu_bounds(TlCpuGen *g, const TlNest *n, int64_t step)
     if (!n->stops)
         b.outside = NULL;
     return b;
+}
+
+/* i1: is all of a row inside that it loads across the lanes? NULL: all rows are the same. */
+static LLVMValueRef is_row_inside(TlCpuGen *g, const TlCpuBounds *b, const TlCpuAt *at)
+{
+    LLVMValueRef inside = NULL;
+    for (int d = 0; d < at->rank; d++) {
+        if (!b->low[d])
+            continue;
+        LLVMValueRef is =
+            LLVMBuildAnd(g->b, LLVMBuildICmp(g->b, LLVMIntSGE, at->idx[d], b->low[d], ""),
+                         LLVMBuildICmp(g->b, LLVMIntSLT, at->idx[d], b->high[d], ""), "");
+        inside = inside ? LLVMBuildAnd(g->b, inside, is, "") : is;
+    }
+    return inside;
+}
+
+/* The bounds of the row at a position. */
+static TlCpuBounds bounds_of_row(TlCpuGen *g, const TlCpuBounds *b, const TlCpuAt *at)
+{
+    TlCpuBounds r = *b;
+    LLVMValueRef inside = is_row_inside(g, b, at), zero = tl_gen_int(&g->gen, 0);
+    if (!inside)
+        return r;
+    r.end = LLVMBuildSelect(g->b, inside, b->end, zero, "");
+    if (b->begin)
+        r.begin = LLVMBuildSelect(g->b, inside, b->begin, zero, "");
+    if (b->all)
+        r.all = LLVMBuildAnd(g->b, inside, b->all, "");
+    return r;
 }
 
 /* ---- loops over all dimensions ---- */
@@ -355,14 +391,14 @@ static void whole_and_rest(TlCpuGen *g, TlCpuAt *at, const TlCpuBounds *b, const
 
 /* ---- unrolled ---- */
 
-/* Is what the loops would visit along a dimension all of it? NULL: it is. */
-static LLVMValueRef is_all(TlCpuGen *g, const TlNest *n, const TlCpuBounds *b, int d)
+/* i1: are positions from .. to - 1 all that there are along a dimension? NULL: they are. */
+static LLVMValueRef is_all(TlCpuGen *g, const TlNest *n, int d, LLVMValueRef from, LLVMValueRef to)
 {
-    if (!b->to[d])
+    if (!to)
         return NULL;
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), extent = tl_gen_int(&g->gen, n->form.extent[d]);
-    return LLVMBuildAnd(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, b->from[d], zero, ""),
-                        LLVMBuildICmp(g->b, LLVMIntEQ, b->to[d], extent, ""), "");
+    return LLVMBuildAnd(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, from, zero, ""),
+                        LLVMBuildICmp(g->b, LLVMIntEQ, to, extent, ""), "");
 }
 
 /* Each position from dimension d on; bounds: those of rows are tested. */
@@ -405,8 +441,10 @@ static void unrolled(TlCpuGen *g, TlCpuAt *at, const TlCpuBounds *bounds, const 
             all = LLVMBuildAnd(g->b, all, LLVMBuildICmp(g->b, LLVMIntEQ, bounds->begin, zero, ""),
                                "");
         for (int d = 0; d < at->rank; d++) {
-            LLVMValueRef rows = is_all(g, n, bounds, d);
+            LLVMValueRef rows = is_all(g, n, d, bounds->from[d], bounds->to[d]),
+                         inside = is_all(g, n, d, bounds->low[d], bounds->high[d]);
             all = rows ? LLVMBuildAnd(g->b, all, rows, "") : all;
+            all = inside ? LLVMBuildAnd(g->b, all, inside, "") : all;
         }
         f = tl_cpu_fork(g, all);
         at->whole = true;
@@ -556,11 +594,12 @@ void tl_cpu_nest(TlCpuGen *g, const TlNest *n, TlCpuBody run_body, void *user)
     if (!bounds.end) {
         run(g, &at, &body);
     } else {
+        TlCpuBounds of_row = bounds_of_row(g, &bounds, &at);
         tl_cpu_read_rows(g, &row, &at);
         if (n->split == TL_NEST_ONE)
-            one_vector(g, &at, bounds.end, &body);
+            one_vector(g, &at, of_row.end, &body);
         else
-            whole_and_rest(g, &at, &bounds, &body);
+            whole_and_rest(g, &at, &of_row, &body);
     }
     tl_cpu_loops_end(g, &loops);
 }

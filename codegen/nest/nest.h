@@ -405,6 +405,7 @@ typedef struct TlNestAsk {
     TlNestAccess *access;
     int lane;  /* the dimension of what it accesses that the nest's lanes are along */
     int times; /* at lane l, its positions from times * l on, so many; below 0: at l / -times */
+    bool same; /* along the other dimensions, its positions are the nest's */
 } TlNestAsk;
 
 enum { TL_NEST_MOST_VALUES = 400 }; /* a nest that computes more is not built twice */
@@ -465,6 +466,9 @@ typedef struct TlNest {
     bool outside; /* from some position on along the lanes nothing is inside */
     /* Loads of which a row is outside read zeros there, instead of testing all of the nest. */
     bool zero_rows;
+    /* FILL, STORE: each row asks whether all that it loads is inside, of accesses of which the nest
+     * has the positions; else one row that is outside makes all of the nest be tested. */
+    bool by_row;
     bool begins;  /* SPLIT: what is inside as a whole may begin behind the first vector */
     /* SPLIT: the extent is no whole number of vectors; where all of it is inside, the last one goes
      * back to end with it. */
@@ -690,6 +694,8 @@ typedef struct TlNestFields {
     int own, n;
 } TlNestFields;
 TlNestFields tl_nest_fields(const TlNests *plan, const TlNestAccess *a);
+/* May lanes of a gather be near each other, so that the run asks? (nest_near.c) */
+bool tl_nest_may_be_near(const TlNests *plan, const TlNestAccess *a);
 /* Everything that is decided about a function; verified. */
 TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlArena *arena);
 /* The module as text; before each op, as comments, the places of its results and its nests. */
@@ -779,6 +785,11 @@ void tl_nest_ask_value(TlNests *plan, TlNest *n, TlValue *v, int lane, bool own)
 void tl_nest_ask_access(TlNests *plan, TlNest *n, TlNestAccess *a, int lane);
 void tl_nest_ask_store(TlNests *plan, TlNest *n, TlNestAccess *a, int lane);
 void tl_nest_split(TlNests *plan, TlNest *n, int64_t extent, int step);
+/* Do the nest's loops visit only what is inside of an axis? So of the store's, and of loads' that
+ * have the same slice of as many elements. */
+bool tl_nest_in_box(const TlNest *n, const TlNestAsk *ask, uint32_t axis);
+/* Else: is it a slice along a dimension across the lanes, of which the nest has the positions? */
+bool tl_nest_asks_row(const TlNest *n, const TlNestAsk *ask, uint32_t axis);
 /* nest_fill.c */
 TlNest *tl_nest_new(TlNests *plan, TlNestKind kind, TlOp *op, const TlType *type);
 void tl_nest_define(TlNests *plan, TlOp *op); /* its result, into that one's home */
@@ -830,7 +841,10 @@ void tl_nest_build_dot(TlNests *plan, TlOp *dot, int32_t pack);
 void tl_nest_build_product(TlNests *plan, const TlNestProduct *p);
 void tl_nest_build_lone_product(TlNests *plan, const TlNestProduct *p);
 
-/* nest_product.c. NULL: the loop is more than a product. Asked when values have their homes. */
+/* nest_product.c. Do p and q have the same slice along these axes of their tiles, of axes of equal
+ * extent? */
+bool tl_nest_same_slice(const TlFn *fn, const TlPlace *p, int p_dim, const TlPlace *q, int q_dim);
+/* NULL: the loop is more than a product. Asked when values have their homes. */
 TlNestProduct *tl_nest_product(const TlFn *fn, const TlNests *plan, TlOp *loop, TlArena *arena);
 /* A product that no loop sums as a whole, by an instruction of the CPU. NULL: there is none for it,
  * and its operands go to homes in the type of the sums. */

@@ -5,8 +5,9 @@
  * is split in two along its lane dimension: from 0 to an end that is computed before it, accesses
  * are plain; from there on, they are tested. A nest that fills or stores may begin to be inside
  * behind the first vector: what is before that is tested, too. Along the other dimensions all loads
- * must be inside as a whole; otherwise the end is 0. A stencil's taps, of which some row is often
- * outside, read zeros for that one. Bounds of an index tile keep it inside there,
+ * of a row must be inside; otherwise its end is 0. Where a load has other dimensions than the nest,
+ * that is asked once for all rows. A stencil's taps, of which some row is often outside, read zeros
+ * for that one, where rows are long or few. Bounds of an index tile keep it inside there,
  * and along the lanes they are tests, as those of the array. A nest that stores visits only
  * positions at which its store is inside, starting with the first one along the lanes. */
 #include "codegen/nest/nest.h"
@@ -20,8 +21,9 @@ enum { ALL = INT32_MAX };   /* as an end: everything is inside */
  * l / -times. */
 typedef struct Lane {
     int dim, times;
+    bool same; /* along the other dimensions, the nest's positions are needed */
 } Lane;
-static const Lane SAME = {TL_NEST_NO_LANES, 1}, ANY = {TL_NEST_ANY_LANES, 1};
+static const Lane SAME = {TL_NEST_NO_LANES, 1, false}, ANY = {TL_NEST_ANY_LANES, 1, false};
 enum { MOST_TIMES = TL_NEST_STRIDE };
 
 /* n->end, until tl_nest_split. INT64_MAX: nothing has been asked; -1: it is known in the run. */
@@ -40,11 +42,23 @@ static int64_t scaled(int64_t x, int times)
     return times < 0 ? x * -times : x / times;
 }
 
-static void add_slice(TlNest *n, const TlNestAccess *a, uint32_t i, Lane lane)
+bool tl_nest_in_box(const TlNest *n, const TlNestAsk *ask, uint32_t i)
+{
+    const TlNestAccess *a = ask->access;
+    int dim = a->axis[i].dim;
+    if (n->boxed == a)
+        return n->boxed_axes >> i & 1;
+    for (uint32_t k = 0; ask->same && n->boxed_axes >> k; k++)
+        if (n->boxed_axes >> k & 1 && dim >= 0 && n->boxed->axis[k].dim == dim)
+            return tl_nest_same_slice(n->op->block->fn, &a->place, dim, &n->boxed->place, dim);
+    return false;
+}
+
+static void add_slice(TlNest *n, TlNestAccess *a, uint32_t i, Lane lane)
 {
     TlNestAxis x = a->axis[i];
     int32_t width = a->place.axes[i].width;
-    if (n->boxed == a && n->boxed_axes >> i & 1)
+    if (tl_nest_in_box(n, &(TlNestAsk){a, lane.dim, lane.times, lane.same}, i))
         x = (TlNestAxis){.dim = x.dim, .is_known = true, .hi = width};
     bool in_lanes = x.dim == lane.dim;
     if (in_lanes)
@@ -61,7 +75,7 @@ static void add_slices(TlNests *plan, TlNest *n, TlNestAccess *a, Lane lane)
     n->differs |= !a->has_interval || a->asks || !a->bounds;
     if (!a->has_interval || a->asks)
         return;
-    tl_vec_push(plan->arena, &n->asks, (TlNestAsk){a, lane.dim, lane.times});
+    tl_vec_push(plan->arena, &n->asks, (TlNestAsk){a, lane.dim, lane.times, lane.same});
     bool scalars = false, are_known = true, inside = true;
     for (uint32_t i = 0; i < a->place.naxes && a->bounds; i++) {
         if (a->place.axes[i].kind != TL_AXIS_SCALAR)
@@ -129,7 +143,7 @@ static Lane lane_under_reshape(const TlOp *op, Lane lane)
          fits = times <= MOST_TIMES && times >= -MOST_TIMES;
     if (!divides || !fits || (lane.times != 1 && times != 1 && times != -1))
         return ANY;
-    return (Lane){d, times == 1 || times == -1 ? lane.times : (int)times};
+    return (Lane){d, times == 1 || times == -1 ? lane.times : (int)times, false};
 }
 
 /* Of the operand: the dimension along which the nest's lanes are. */
@@ -140,11 +154,11 @@ static Lane lane_under(const TlOp *op, Lane lane)
     if (lane.dim < 0)
         return lane;
     if (op->opcode == TL_OP_TRANS)
-        return (Lane){(int)tl_attr(op, TL_ATTR_PERM)->u.ints[lane.dim], lane.times};
+        return (Lane){(int)tl_attr(op, TL_ATTR_PERM)->u.ints[lane.dim], lane.times, false};
     if (op->opcode != TL_OP_BROADCAST && op->opcode != TL_OP_EXPAND)
         return lane;
     int d = tl_nest_axis_under(op, lane.dim);
-    return d < 0 ? SAME : (Lane){d, lane.times};
+    return d < 0 ? SAME : (Lane){d, lane.times, false};
 }
 
 /* Adds what the op's result is computed from. `lane`: the dimension of the result along which the
@@ -159,7 +173,7 @@ static void add_operands(TlNests *plan, TlNest *n, const TlOp *op, Lane lane, Tl
     int64_t at;
     TlValue *picked = tl_picked_from(op, &at);
     if (picked) {
-        Lane of_row = {lane.dim + (axis <= lane.dim), lane.times};
+        Lane of_row = {lane.dim + (axis <= lane.dim), lane.times, false};
         add_value(plan, n, picked, lane.dim < 0 ? lane : of_row, seen);
         return;
     }
@@ -202,6 +216,7 @@ static void add_value(TlNests *plan, TlNest *n, TlValue *v, Lane lane, TlMap *se
                     (uint64_t)(lane.dim - TL_NEST_ANY_LANES)) *
                        (2 * MOST_TIMES + 1) +
                    (uint64_t)(lane.times + MOST_TIMES);
+    key = 2 * key + lane.same;
     n->differs |= lane.dim >= 0 && v->type->rank && plan->place[v->id].kind == TL_NEST_HOME;
     if (v->type->kind != TL_TILE || v->type->rank == 0 || !v->def ||
         plan->place[v->id].kind != TL_NEST_VIRTUAL || tl_map_get(seen, key, NULL))
@@ -262,9 +277,22 @@ static bool has_taps(const TlNests *plan, const TlNest *n)
     return taps >= TAPS && !plan->check && (n->kind == TL_NEST_FILL || n->kind == TL_NEST_STORE);
 }
 
+bool tl_nest_asks_row(const TlNest *n, const TlNestAsk *ask, uint32_t i)
+{
+    TL_ASSERT(i < ask->access->place.naxes, "axis %u of %u", i, ask->access->place.naxes);
+    int dim = ask->access->axis[i].dim;
+    return ask->same && ask->access->place.axes[i].kind == TL_AXIS_SLICE && dim >= 0 &&
+           dim != ask->lane && !tl_nest_in_box(n, ask, i);
+}
+
+static Lane own_lanes(const TlNest *n, int lane)
+{
+    return (Lane){lane, 1, n->form.rank > 1 && lane == n->form.lane};
+}
+
 void tl_nest_ask_access(TlNests *plan, TlNest *n, TlNestAccess *a, int lane)
 {
-    add_access(plan, n, a, (Lane){lane, 1}, &n->seen);
+    add_access(plan, n, a, own_lanes(n, lane), &n->seen);
 }
 
 void tl_nest_ask_store(TlNests *plan, TlNest *n, TlNestAccess *a, int lane)
@@ -281,16 +309,31 @@ void tl_nest_ask_store(TlNests *plan, TlNest *n, TlNestAccess *a, int lane)
         else if (axis->width > 1)
             n->boxed_axes |= 1u << i;
     }
-    add_access(plan, n, a, (Lane){lane, 1}, &n->seen);
+    add_access(plan, n, a, own_lanes(n, lane), &n->seen);
 }
 
 void tl_nest_ask_value(TlNests *plan, TlNest *n, TlValue *v, int lane, bool own)
 {
     n->work += own && v->def ? work_of(v->def) : 0;
     if (own && v->def && n->nvalues <= TL_NEST_MOST_VALUES)
-        add_operands(plan, n, v->def, (Lane){lane, 1}, &n->seen);
+        add_operands(plan, n, v->def, own_lanes(n, lane), &n->seen);
     else
-        add_value(plan, n, v, (Lane){lane, 1}, &n->seen);
+        add_value(plan, n, v, own_lanes(n, lane), &n->seen);
+}
+
+/* Are there rows of which some may have all that they load inside, and others not? */
+static bool may_differ_by_row(const TlNest *n)
+{
+    if ((n->kind != TL_NEST_FILL && n->kind != TL_NEST_STORE) || n->end >= 0 || n->zero_rows)
+        return false;
+    for (uint32_t i = 0; i < n->asks.len; i++) {
+        const TlNestAsk *ask = &n->asks.data[i];
+        for (uint32_t k = 0; ask->same && k < ask->access->place.naxes; k++)
+            if (tl_nest_asks_row(n, ask, k) && !ask->access->axis[k].is_known &&
+                ask->access->place.axes[k].width > 1)
+                return true;
+    }
+    return false;
 }
 
 void tl_nest_split(TlNests *plan, TlNest *n, int64_t extent, int step)
@@ -313,6 +356,7 @@ void tl_nest_split(TlNests *plan, TlNest *n, int64_t extent, int step)
     if (n->end >= 0)
         n->end = (n->end < extent ? n->end : extent) & -(int64_t)step;
     n->zero_rows = n->end < 0 && has_taps(plan, n);
+    n->by_row = may_differ_by_row(n);
     bool reduces = n->kind != TL_NEST_FILL && n->kind != TL_NEST_STORE;
     for (uint32_t i = 0; i < n->asks.len && !reduces && n->end < 0; i++)
         n->begins |= may_begin_later(&n->asks.data[i]);

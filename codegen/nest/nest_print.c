@@ -302,6 +302,7 @@ static void put_nest(Print *p, const TlNest *n)
     put_vector(p, n);
     put_split(p, n);
     put_flag(p, n->zero_rows, "zeros for rows outside");
+    put_flag(p, n->by_row, "row by row");
     put_flag(p, n->begins, "tested before it, too");
     put_flag(p, n->overlaps, "the last vector overlaps where all is inside");
     if (n->spreads.len)
@@ -373,6 +374,8 @@ static void put_place(Print *p, const TlValue *v)
     put_flag(p, v->def && tl_map_get_ptr(&p->plan->rare, v->def),
              "an arm only where a lane takes it");
     put_slices(p, v);
+    const TlNestAccess *a = v->def ? tl_map_get_ptr(&p->plan->access, v->def) : NULL;
+    put_flag(p, a && tl_nest_may_be_near(p->plan, a), "one vector's lanes where these are near");
     if (x.partner) {
         tl_sbuf_puts(p->out, " by ");
         put_value(p, x.partner);
@@ -543,6 +546,7 @@ static bool is_worth_a_word(const TlNests *plan, const TlValue *v)
     bool is_tile = v->type->kind == TL_TILE && v->type->rank > 0;
     for (uint32_t i = 0; a && a->loads && a->place.axes && i < a->place.naxes; i++)
         special |= a->axis[i].affine.is;
+    special |= a && tl_nest_may_be_near(plan, a);
     return is_tile && (special || x.kind == TL_NEST_HOME || (x.way > TL_NEST_RENAMES));
 }
 

@@ -177,8 +177,7 @@ static bool same_extent(const TlFn *fn, const TlPlace *p, int i, const TlPlace *
     return same_axis(fn, p->base, (uint32_t)i, q->base, (uint32_t)j);
 }
 
-/* Do p and q have the same slice along these axes of their tiles, of axes of equal extent? */
-static bool same_slice(const TlFn *fn, const TlPlace *p, int p_dim, const TlPlace *q, int q_dim)
+bool tl_nest_same_slice(const TlFn *fn, const TlPlace *p, int p_dim, const TlPlace *q, int q_dim)
 {
     int i = tl_nest_slice_of(p, p_dim), j = tl_nest_slice_of(q, q_dim);
     return i >= 0 && j >= 0 && p->index[i].value == q->index[j].value &&
@@ -228,8 +227,8 @@ typedef struct Sight {
 static bool is_as_seen(Sight *s, TlOp *op, bool turned)
 {
     TlPlace p = tl_op_place(op), q = tl_op_place(s->store ? s->store : op);
-    if (!p.axes || p.mask || !same_slice(s->fn, &p, 0, &q, 0) || !same_columns(s->fn, &p, &q) ||
-        (s->store && s->turned != turned))
+    if (!p.axes || p.mask || !tl_nest_same_slice(s->fn, &p, 0, &q, 0) ||
+        !same_columns(s->fn, &p, &q) || (s->store && s->turned != turned))
         return false;
     s->store = op;
     s->turned = turned;
@@ -458,7 +457,7 @@ static void find_transposed(const TlNests *plan, TlNestProduct *p, TlOp *a)
         tl_in(tl_in(p->dot, 0)->def, 0) != a->out[0])
         return;
     pc = tl_op_place(p->store);
-    if (!same_slice(fn, &pa, 1, &pc, p->store_turned) || !is_evenly_apart(fn, &pa, along) ||
+    if (!tl_nest_same_slice(fn, &pa, 1, &pc, p->store_turned) || !is_evenly_apart(fn, &pa, along) ||
         !tl_is_invariant(pa.base, p->loop) || !tl_is_invariant(pa.index[along].value, p->loop))
         return;
     for (uint32_t i = 0; i < pa.naxes; i++)
@@ -501,7 +500,7 @@ static void find_direct(const TlNests *plan, TlNestProduct *p)
     int k = columns ? 0 : 1, along = tl_nest_slice_of(&pa, k);
     if (b) {
         TlPlace pb = tl_op_place(b);
-        if (!same_slice(fn, &pa, k, &pb, b_transposed ? 1 : 0))
+        if (!tl_nest_same_slice(fn, &pa, k, &pb, b_transposed ? 1 : 0))
             return;
     }
     p->a_rows = b && p->per == 1 && !columns ? rows_of(&pa) : NULL;
@@ -518,9 +517,8 @@ static void find_direct(const TlNests *plan, TlNestProduct *p)
     p->a_is_whole = !b || p->tile; /* tiles end with an iteration */
     if (p->store && b) {
         TlPlace pc = tl_op_place(p->store);
-        p->a_may_end =
-            p->per > 1 || !same_slice(fn, &pa, 1 - k, &pc, p->store_turned) ||
-            !scalars_agree(fn, &pa, &pc);
+        p->a_may_end = p->per > 1 || !tl_nest_same_slice(fn, &pa, 1 - k, &pc, p->store_turned) ||
+                       !scalars_agree(fn, &pa, &pc);
     }
 }
 

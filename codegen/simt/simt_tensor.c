@@ -29,7 +29,9 @@
  * A value of type tensor is one i1: is something there? Where it is is known: the READY that it
  * comes from says so. How many groups there were, each thread counts; waits are by the parity of
  * the barrier's phase, so that a thread must have waited for group n - TL_TENSOR_BARS before group
- * n is committed: it does so where no await says it, and at an await in a loop all threads meet. */
+ * n is committed: it does so where no await says it, and at an await in a loop all threads meet.
+ * That a later group is done does not say that an earlier one has arrived: arrivals at two barriers
+ * come in any order. So behind a loop an await also waits for groups that those in it left. */
 #include "codegen/simt/simt_exchange.h"
 #include "ir/plan/async_dot.h"
 #include "ir/plan/tensor_scales.h"
@@ -473,6 +475,23 @@ static uint32_t pending_groups(const TlOp *await)
     return n < TL_TENSOR_BARS ? n : TL_TENSOR_BARS - 1;
 }
 
+/* Groups that may go on in front of the await: behind its own, or left by awaits in the loop, or
+ * other op, right before it; those of tokens leave what others are for. */
+static uint32_t not_waited_for(const TlOp *await)
+{
+    const TlOp *before = neighbour(await, true);
+    uint32_t most = pending_groups(await);
+    if (!before || !before->nregions)
+        return most;
+    for (const TlOp *op = tl_walk_next(before, before); op; op = tl_walk_next(op, before)) {
+        uint32_t n = tl_tensor_awaits_tokens(op) ? TL_TENSOR_BARS - 1
+                     : op->opcode == TL_OP_AWAIT ? pending_groups(op)
+                                                 : 0;
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
 /* Do products say between the two that slots are free? Then what an await is for is committed
  * behind that, so that it is for this, too. */
 static bool says_so_between(const TlOp *product, const TlOp *await)
@@ -743,8 +762,8 @@ void tl_simt_tensor_await(TlSimt *g, TlOp *op)
     }
     for (uint32_t i = 0; tokens && i < op->nin; i++)
         wait_for(g, LLVMBuildLoad2(g->b, g->i32, group_of(g, tl_in(op, i)), ""));
-    if (!tokens)
-        wait_for(g, LLVMBuildSub(g->b, count(g), tl_simt_i32(g, 1 + pending_groups(op)), ""));
+    for (uint32_t n = not_waited_for(op) + 1; !tokens && n > pending_groups(op); n--)
+        wait_for(g, LLVMBuildSub(g->b, count(g), tl_simt_i32(g, n), ""));
     if (op->nin)
         fence(g, AFTER);
     else if (tl_tensor_meets_at(op))

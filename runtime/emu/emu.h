@@ -298,13 +298,15 @@ void tl_emu_tensor_ended(tl_emu_block *b);
 /* The block, b or its partner, by a commit of which a product is to arrive at b's barrier at this
  * offset; NULL: none. */
 tl_emu_block *tl_emu_tensor_is_due(tl_emu_block *b, uint32_t offset);
-/* The oldest commit of the block, of which there is one, arrives: its products are done. Where that
- * is; other: there, too. */
+/* Of such a commit, are there products that are not done? */
+bool tl_emu_tensor_is_under_way(tl_emu_block *b, uint32_t offset);
+/* The block's oldest commit to this barrier (pair: and its partner's), of which there is one,
+ * arrives: products until it are done. Where that is; other: there, too. */
 typedef struct tl_emu_arrival {
     uint32_t site, offset;
     tl_emu_block *other;
 } tl_emu_arrival;
-tl_emu_arrival tl_emu_tensor_arrives(tl_emu_block *b);
+tl_emu_arrival tl_emu_tensor_arrives(tl_emu_block *b, uint32_t offset, bool pair);
 /* The current thread of b arrives at a barrier of another block: what it knows to be over in b's
  * tensor memory is over for who waits for that. The arrival's number, from 1 on. */
 void tl_emu_tensor_hands(tl_emu_block *b, uint64_t *out_number);

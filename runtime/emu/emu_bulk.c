@@ -147,25 +147,6 @@ void tl_emu_mbar_init(uint32_t site, uint32_t pred, uint32_t offset, uint32_t co
         .offset = offset, .count = count, .left = count, .made = b->met, .is_used = true};
 }
 
-void tl_emu_mbar_end(uint32_t site, uint32_t pred, uint32_t offset)
-{
-    tl_emu_block *b = tl_emu_now;
-    tl_emu_count(b, site, TL_LEAF_MBAR_END);
-    if (!pred)
-        return;
-    uint32_t i = bar_at(b, site, offset);
-    for (uint32_t n = 0; n < b->bulk->nboxes; n++)
-        if (b->bulk->boxes[n].bar == i)
-            tl_emu_complain(b, TL_RUN_ASYNC, site, "a copy that the barrier counts is on its way");
-    if (tl_emu_tensor_is_due(b, offset))
-        tl_emu_complain(b, TL_RUN_ASYNC, site, "a product that arrives here is on its way");
-    if (is_shared_yet(b, &b->bulk->bars[i]))
-        tl_emu_complain(b, TL_RUN_ASYNC, site, "%s", STAYS);
-    if (may_arrive_yet(&b->bulk->bars[i]))
-        tl_emu_complain(b, TL_RUN_ASYNC, site, "%s", ARRIVES);
-    b->bulk->bars[i].is_used = false;
-}
-
 static void nothing(tl_emu_block *b, void *const *mine)
 {
     (void)b, (void)mine;
@@ -440,10 +421,10 @@ static bool is_over(const bar *x, uint32_t parity)
     return (x->phases & 1) != parity;
 }
 
-/* By the block's oldest commit. */
-static void arrive_products(tl_emu_block *by)
+/* At b's barrier, by the oldest commit to it. */
+static void arrive_products(tl_emu_block *b, tl_emu_block *by, uint32_t offset)
 {
-    tl_emu_arrival a = tl_emu_tensor_arrives(by);
+    tl_emu_arrival a = tl_emu_tensor_arrives(by, offset, by != b);
     arrive(by, a.site, &by->bulk->bars[bar_at(by, a.site, a.offset)], 0);
     if (!a.other)
         return;
@@ -463,12 +444,33 @@ static void land_all(tl_emu_block *b, uint32_t which)
     uint32_t offset = k->bars[which].offset;
     tl_emu_block *by;
     while (k->bars[which].phases == phase && (by = tl_emu_tensor_is_due(b, offset)) != NULL)
-        arrive_products(by);
+        arrive_products(b, by, offset);
     for (uint32_t i = 0; i < k->nboxes && k->bars[which].phases == phase;)
         if (k->boxes[i].bar == which)
             land(b, i);
         else
             i++;
+}
+
+void tl_emu_mbar_end(uint32_t site, uint32_t pred, uint32_t offset)
+{
+    tl_emu_block *b = tl_emu_now;
+    tl_emu_count(b, site, TL_LEAF_MBAR_END);
+    if (!pred)
+        return;
+    uint32_t i = bar_at(b, site, offset);
+    for (uint32_t n = 0; n < b->bulk->nboxes; n++)
+        if (b->bulk->boxes[n].bar == i)
+            tl_emu_complain(b, TL_RUN_ASYNC, site, "a copy that the barrier counts is on its way");
+    if (tl_emu_tensor_is_under_way(b, offset))
+        tl_emu_complain(b, TL_RUN_ASYNC, site, "a product that arrives here is on its way");
+    for (tl_emu_block *by; (by = tl_emu_tensor_is_due(b, offset)) != NULL;)
+        arrive_products(b, by, offset);
+    if (is_shared_yet(b, &b->bulk->bars[i]))
+        tl_emu_complain(b, TL_RUN_ASYNC, site, "%s", STAYS);
+    if (may_arrive_yet(&b->bulk->bars[i]))
+        tl_emu_complain(b, TL_RUN_ASYNC, site, "%s", ARRIVES);
+    b->bulk->bars[i].is_used = false;
 }
 
 /* What the cluster's blocks do that can end a wait. A thread that spins runs again

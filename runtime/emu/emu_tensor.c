@@ -13,8 +13,11 @@
  *   late     when the commit arrives. Schedules rr, ahead.
  *   early    at once. Schedule reverse.
  *   random   one or the other. Schedule random.
- * In all cases they count as being read until then (emu_check_products.c). What brings scales from
- * shared memory is in one order with the same thread's products: it is done when these are.
+ * In all cases they count as being read until then (emu_check_products.c). Commits arrive at
+ * different barriers in any order: that a later one has arrived does not say that an earlier one
+ * has, only that its products are done. So each arrives when somebody waits for it. What brings
+ * scales from shared memory is in one order with the same thread's products: it is done when these
+ * are.
  *
  * Products of 256 rows are those of a pair of blocks: the first one's thread begins them, and they
  * are in its list. Each block has half of the rows, and half of the columns of B; a commit for two
@@ -912,31 +915,39 @@ static void complete(tl_emu_block *b, tensor *t, uint32_t n)
         t->commits[i].products -= t->commits[i].products < n ? t->commits[i].products : n;
 }
 
-/* By a commit of the block m. */
-static bool is_due_by(const tl_emu_block *m, uint32_t offset, bool pair)
+/* The oldest commit of the block m that arrives at this barrier; NULL: none. */
+static commit *due_by(const tl_emu_block *m, uint32_t offset, bool pair)
 {
-    const tensor *t = m ? m->tensor : NULL;
-    bool due = false;
-    for (uint32_t i = 0; t && i < t->ncommits && !due; i++)
-        due = t->commits[i].offset == offset && (t->commits[i].pair || !pair);
-    return due;
+    tensor *t = m ? m->tensor : NULL;
+    for (uint32_t i = 0; t && i < t->ncommits; i++)
+        if (t->commits[i].offset == offset && (t->commits[i].pair || !pair))
+            return &t->commits[i];
+    return NULL;
 }
 
 tl_emu_block *tl_emu_tensor_is_due(tl_emu_block *b, uint32_t offset)
 {
-    if (is_due_by(b, offset, false))
+    if (due_by(b, offset, false))
         return b;
-    return is_due_by(partner_of(b), offset, true) ? partner_of(b) : NULL;
+    return due_by(partner_of(b), offset, true) ? partner_of(b) : NULL;
 }
 
-tl_emu_arrival tl_emu_tensor_arrives(tl_emu_block *b)
+bool tl_emu_tensor_is_under_way(tl_emu_block *b, uint32_t offset)
+{
+    const commit *mine = due_by(b, offset, false), *theirs = due_by(partner_of(b), offset, true);
+    return (mine && mine->products) || (theirs && theirs->products);
+}
+
+tl_emu_arrival tl_emu_tensor_arrives(tl_emu_block *b, uint32_t offset, bool pair)
 {
     tensor *t = b->tensor;
-    commit oldest = t->commits[0];
-    tl_emu_block *other = oldest.pair ? partner(b, oldest.site) : NULL;
-    complete(b, t, oldest.products);
-    memmove(t->commits, t->commits + 1, --t->ncommits * sizeof *t->commits);
-    return (tl_emu_arrival){.site = oldest.site, .offset = oldest.offset, .other = other};
+    commit *due = due_by(b, offset, pair), is = *due;
+    tl_emu_block *other = is.pair ? partner(b, is.site) : NULL;
+    complete(b, t, is.products);
+    size_t behind = (size_t)(t->commits + t->ncommits - due) - 1;
+    memmove(due, due + 1, behind * sizeof *due);
+    t->ncommits--;
+    return (tl_emu_arrival){.site = is.site, .offset = is.offset, .other = other};
 }
 
 void tl_emu_tensor_fence(uint32_t site, uint32_t after)

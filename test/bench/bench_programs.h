@@ -12,7 +12,7 @@ enum { NODES = 63, M = 256 };                /* of a tracer's tree; a side of a 
     WORK(mandelbrot, -0.01, I32(H, W))                                                             \
     WORK(occlusion, -0.05, F32(H, W))                                                              \
     WORK(noise, 1e-4, I32(512), F32(H, W))                                                         \
-    WORK(volume, 1e-4, F32(64, 64, 64), F32(H, W))                                                 \
+    WORK(volume, -1e-3, F32(64, 64, 64), F32(H, W))                                                \
     WORK(stencil_3d, 1e-5, F32(D, H, W), F32(D, H, W))                                             \
     WORK(tracer, 1e-5, F32(NODES, 3), F32(NODES, 3), I32(NODES), F32(H, W))                        \
     WORK(tracer_alone, 1e-5, F32(NODES, 3), F32(NODES, 3), I32(NODES), F32(H, W))                  \

@@ -251,6 +251,41 @@ def outside_taps(x):
     return {"y": exact(y), "z": exact(z), "v": exact(v)}
 
 
+# Tiles of several short rows, of which each asks whether what it loads is inside: rows above and below the array,
+# planes before and behind it, beside loads that repeat or turn what they load, and a tile that two stores take.
+for shape, d, h, w in (((1, 8, 8), 1, 21, 40), ((2, 64, 1), 3, 70, 33), ((4, 4, 3), 5, 9, 7),
+                       ((2, 5, 40), 3, 12, 97), ((1, 16, 3), 1, 40, 3), ((3, 32, 2), 2, 1, 1)):
+    for t in ("u8", "f16", "f32", "f64"):
+        p, m, n = shape
+        row(f"taps_by_row_{t}_{p}x{m}x{n}", f"""
+kernel k(const {t} x[D, H, W], const {t} s[W], {t} y[D, H, W], {t} z[D, W, H], {t} v[D, H, W],
+         int by)
+    grid(cdiv(W, {n}), cdiv(H, {m}), cdiv(D, {p}))
+{{
+    int k = pid(2) * {p};
+    int j = pid(1) * {m};
+    int i = pid(0) * {n};
+    auto a = x[k +: {p}, j - 1 +: {m}, i +: {n}] + x[k +: {p}, j + by +: {m}, i +: {n}] * 2;
+    auto b = a + x[k - 1 +: {p}, j +: {m}, i - 1 +: {n}] + x[k + 1 +: {p}, j +: {m}, i + 1 +: {n}] * 3;
+    y[k +: {p}, j +: {m}, i +: {n}] = b + s[i + 2 +: {n}];
+    z[k +: {p}, i +: {n}, j +: {m}] = trans(a, 0, 2, 1) + x[k +: {p}, i - by +: {n}, j +: {m}];
+    v[k +: {p}, j +: {m}, i +: {n}] = b * b + load(x[k +: {p}, j + 3 +: {m}, i - 2 +: {n}], pad = 2);
+}}
+""", {"x": small(t, w, d, h, w), "s": small(t, h, w), "y": poison(t, d, h, w), "z": poison(t, d, w, h),
+      "v": poison(t, d, h, w), "by": 1}, lambda a: taps_by_row(a["x"], a["s"]))
+
+
+def taps_by_row(x, s):
+    _, h, w = x.shape
+    at = lambda *p, **o: tap(x, *p, h, w, **o)
+    two, three = x.dtype.type(2), x.dtype.type(3)
+    a = at(0, -1, 0) + at(0, 1, 0) * two
+    b = a + at(-1, 0, -1) + at(1, 0, 1) * three
+    y = b + np.concatenate([s, np.zeros(2, s.dtype)])[2:w + 2]
+    return {"y": exact(y), "z": exact(a.transpose(0, 2, 1) + tap(x, 0, -1, 0, w, h)),
+            "v": exact(b * b + at(0, 3, -2, pad=2))}
+
+
 # What is interleaved is computed at other lanes than the store's.
 for w in (3, 64, 150):
     row(f"taps_interleaved_{w}", """

@@ -219,3 +219,36 @@ kernel k(const f32 x[H, W], const i32 r[N], f32 y[N])
         "y": exact(
             sum(at(a["x"], a["r"], j) + a["x"][np.arange(7) % 5, j] for j in range(6)).astype(np.float32))
     })
+
+# Lanes that may be near each other: a vector's elements, one place, far apart, beyond either end; down and up again.
+NEAR = """
+kernel k(const {t} x[H, W], {t} y[H, N], {t} z[H, N], {t} w[N], f32 by, f32 from, f32 down)
+    grid(H)
+{{
+    auto c = ({i})floor(from + by * (f32)iota({n}));
+    auto r = ({i})(down * (f32)iota({n}));
+    y[pid(0), 0 +: {n}] = at(x, pid(0), c);
+    z[pid(0), 0 +: {n}] = at(x, pid(0), min(c, 40) + 1) + load(at(x, ({i})pid(0) + 1, abs(c)), other = 3);
+    if (pid(0) == 0) w[0 +: {n}] = at(x, r, c);
+}}
+"""
+
+
+def near(a):
+    n = np.arange(a["w"].size, dtype=np.float32)
+    floors = np.floor(np.float32(a["from"]) + np.float32(a["by"]) * n)
+    c, r = floors.astype(np.int64), (np.float32(a["down"]) * n).astype(np.int64)
+    pid = np.arange(a["x"].shape[0])[:, None]
+    return {
+        "y": exact(at(a["x"], pid, c[None])), "w": exact(at(a["x"], r, c)),
+        "z": exact(at(a["x"], pid, np.minimum(c, 40)[None] + 1) + at(a["x"], pid + 1, np.abs(c)[None], fill=3))
+    }
+
+
+for t, i, n in (("f32", "i32", 64), ("i64", "i32", 37), ("f64", "i64", 16), ("i32", "i64", 33), ("u32", "i32", 8)):
+    for by, start, down in ((0.0625, 3, 0), (0.25, -2, 0.03125), (-0.5, 40, 0.125), (1, 20, 0), (0, 5, 0.0625),
+                            (-1, 7, 0.5), (1.5, 30, 0), (16, -64, 0.25), (0.125, 45, -1)):
+        row(f"points_near_{t}_{i}_{n}_by_{by}_from_{start}", NEAR.format(t=t, i=i, n=n), {
+            "x": ints(t, 5, 0, 99, 5, 51), "y": poison(t, 5, n), "z": poison(t, 5, n), "w": poison(t, n), "by": by,
+            "from": start, "down": down
+        }, near)

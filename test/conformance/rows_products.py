@@ -8,7 +8,7 @@ import numpy as np
 
 from product_kernel import product_kernel
 from rows import row
-from values import Arr, exact, poison, random_bits, small, store, wide
+from values import Arr, exact, ints, poison, random_bits, small, store, wide
 
 
 def few(t, seed, *shape):
@@ -385,6 +385,33 @@ C[m +: 16, n +: 32] = 1 / acc + 1 / still;
                 (16, 40), np.float32)), "C": poison("f32", 20, 40), "none": poison("f32", 0, 40)
         }, lambda a: {"C": exact(np.full((20, 40), -np.inf))}, warps=8, stages=3)
 
+
+# One loop of products after the other, of any numbers of trips: what counts how many are done, where products are
+# asynchronous, goes on from the first to the second.
+TWO_LOOPS = """
+kernel k(const u8 A[M, K], const u8 B[N, K], const {t} C[M, L], const {t} D[L, P], i32 X[M, N], f32 Y[M, P])
+    grid(cdiv(M, 64))
+    require(N <= 32)
+    require(P <= 256)
+{{
+    int m = pid(0) * 64;
+    tile<i32, 64, 32> x;
+    for (int k : range(0, K, 64)) {hint}
+        x = dot(A[m +: 64, k +: 64], trans(B[0 +: 32, k +: 64]), x);
+    tile<f32, 64, 256> y;
+    for (int k : range(0, L, 64)) {hint}
+        y = dot(C[m +: 64, k +: 64], D[k +: 64, 0 +: 256], y);
+    X[m +: 64, 0 +: 32] = x;
+    Y[m +: 64, 0 +: 256] = y;
+}}
+"""
+for t, hint, first, second, stages in (("f8e4m3", "specialize", 192, 112, 2), ("f16", "pipeline", 192, 112, 2),
+                                       ("f16", "pipeline(3)", 320, 70, 3), ("bf16", "pipeline", 130, 250, 2)):
+    row(f"products_two_loops_{t}_{first}x{second}", TWO_LOOPS.format(t=t, hint=hint), {
+        "A": ints("u8", 31, 0, 5, 71, first), "B": ints("u8", 32, 0, 5, 29, first), "C": few(t, 33, 71, second),
+        "D": few(t, 34, second, 131), "X": poison("i32", 71, 29), "Y": poison("f32", 71, 131)
+    }, lambda a: {"X": exact(product(a["A"], a["B"].T)), "Y": exact(product(a["C"], a["D"]))},
+        warps=4, stages=stages)
 
 # Pairs along k of i8 and u8, as x86-64 sums them: all values, odd extents, steps that are odd or 2, columns from 1 to
 # 70, blocks that
