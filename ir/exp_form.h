@@ -1,7 +1,10 @@
 /* The forms of exp on GPUs (exp_form.def): the frontend chooses one, and remarks it (TL_REMARK_EXP)
- * at its exp2; the report says which, and why. */
+ * at its exp2; the report says which, and why. And of how many pairs of registers an exp2 says how
+ * many are computed by sums and products (TL_ATTR_SPREAD). */
 #ifndef TL_EXP_FORM_H
 #define TL_EXP_FORM_H
+
+enum { TL_SPREAD_PAIRS = 16 };
 
 typedef enum TlExpForm {
     TL_EXP_FORM_NONE,

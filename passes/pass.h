@@ -37,7 +37,11 @@ typedef struct TlMachine {
     int registers;        /* of a thread, 32 bits each; 0: not known */
     int file, schedulers; /* registers of a scheduler for a lane, and their number; 0: not known */
     int wavefront;        /* instructions begun while shared memory moves 128 bytes; 0: not known */
-    int products;  /* multiply-adds of 16 bits of a multiprocessor in a cycle; 0: not known */
+    /* of a multiprocessor in a cycle; 0: not known: */
+    int products;         /* multiply-adds of 16 bits, by instructions of a warp, */
+    int most_products;    /* ... by those of warpgroups, and into tensor memory */
+    int special;          /* lanes of special functions */
+    bool pairs;           /* two f32 are added or multiplied by one instruction */
     bool reads_early;     /* LLVM schedules the code, and reads shared memory as early as it can */
     bool check;           /* --check: `unchecked` accesses are tested too */
     int stages;           /* --stages: of all pipelined loops; 0: as they and the kernel say */

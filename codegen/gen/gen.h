@@ -135,4 +135,8 @@ bool tl_gen_op_is_scalar_only(const TlFn *fn,
 
 /* ---- gen_exp2.c: 2^x by arithmetic ---- */
 LLVMValueRef tl_gen_exp2(TlGen *g, LLVMValueRef x);
+/* Of x from TL_EXP2_LEAST to TL_EXP2_MOST, where it is 0 and infinity: what is below 2^-126 may be
+ * less. Not of NaN. */
+enum { TL_EXP2_LEAST = -127, TL_EXP2_MOST = 128 };
+LLVMValueRef tl_gen_exp2_flushed(TlGen *g, LLVMValueRef x);
 #endif

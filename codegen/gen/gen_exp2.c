@@ -2,6 +2,10 @@
  * (stdlib/math.tile has the reasons), bit for bit. Scalars and vectors. */
 #include "codegen/gen/gen_impl.h"
 
+/* Of a polynomial for 2^r, |r| <= 1/2, from the constant on. */
+static const float FACTOR[] = {1.0f,           0.693147182f,   0.240225941f,   0.0555036627f,
+                               0.00962544698f, 0.00133879273f, 0.000133314446f};
+
 /* c in each lane of x. */
 static LLVMValueRef real(TlGen *g, LLVMValueRef x, double c)
 {
@@ -48,9 +52,25 @@ LLVMValueRef tl_gen_exp2(TlGen *g, LLVMValueRef x)
     LLVMValueRef t = LLVMBuildFAdd(b, y, magic, "");
     LLVMValueRef r = LLVMBuildFSub(b, y, LLVMBuildFSub(b, t, magic, ""), "");
     LLVMValueRef u = LLVMBuildFMul(b, r, r, "");
-    LLVMValueRef q = linear(g, r, 0.000133314446f, 0.00133879273f);
-    q = fma_of(g, q, u, linear(g, r, 0.00962544698f, 0.0555036627f));
-    q = fma_of(g, q, u, linear(g, r, 0.240225941f, 0.693147182f));
-    q = fma_of(g, q, r, real(g, r, 1.0));
+    LLVMValueRef q = linear(g, r, FACTOR[6], FACTOR[5]);
+    q = fma_of(g, q, u, linear(g, r, FACTOR[4], FACTOR[3]));
+    q = fma_of(g, q, u, linear(g, r, FACTOR[2], FACTOR[1]));
+    q = fma_of(g, q, r, real(g, r, FACTOR[0]));
     return scale(g, q, bits_of(g, t, 32));
+}
+
+/* 2^n 2^r, x = n + r: one multiply-add after the other, as many elements are on their way. n is in
+ * the low bits of t, from where it is added to the exponent of 2^r: the least is 0 then, the
+ * greatest infinity, where r is 0. */
+LLVMValueRef tl_gen_exp2_flushed(TlGen *g, LLVMValueRef x)
+{
+    enum { DEGREE = sizeof FACTOR / sizeof *FACTOR - 1 };
+    LLVMBuilderRef b = g->b;
+    LLVMValueRef magic = real(g, x, 12582912.0), t = LLVMBuildFAdd(b, x, magic, ""),
+                 r = LLVMBuildFSub(b, x, LLVMBuildFSub(b, t, magic, ""), ""),
+                 q = real(g, x, FACTOR[DEGREE]);
+    for (int i = DEGREE - 1; i >= 0; i--)
+        q = fma_of(g, q, r, real(g, x, FACTOR[i]));
+    LLVMValueRef n = bits_of(g, t, 32), power = LLVMBuildShl(b, n, like(n, 23), "");
+    return as_float(g, LLVMBuildAdd(b, bits_of(g, q, 32), power, ""), g->f32);
 }

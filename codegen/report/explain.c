@@ -9,6 +9,7 @@
 #include "codegen/gpu/ptxas_limit.h"
 #include "codegen/report/occupancy.h"
 #include "codegen/report/usage.h"
+#include "ir/exp_form.h"
 #include "ir/plan/mma.h"
 #include "ir/plan/table_plan.h"
 #include "ir/remark.h"
@@ -528,6 +529,31 @@ static bool is_of_pair(const TlOp *op)
     return op->opcode == TL_OP_DOT_ASYNC && tl_attr_flag(op, TL_ATTR_PAIR);
 }
 
+/* Powers of two by sums and products, or why there are none. */
+static void say_exp2(TlSbuf *s, const TlOp *loop)
+{
+    long long threads = tl_remark_of(loop, TL_REMARK_EXP2_THREADS) - 1,
+              spread = tl_remark_of(loop, TL_REMARK_EXP2_SPREAD) - 1,
+              products = tl_remark_of(loop, TL_REMARK_EXP2_PRODUCTS) - 1;
+    int64_t n = 0;
+    for (const TlOp *op = loop->regions[0]->first; op; op = op->next)
+        n = op->opcode == TL_OP_EXP2 && tl_attr(op, TL_ATTR_SPREAD)
+                ? tl_attr_int(op, TL_ATTR_SPREAD, 0)
+                : n;
+    if (threads < 0)
+        return;
+    if (n)
+        tl_sbuf_putf(s,
+                     "; %d of %d powers of two by sums and products: threads take about %lld "
+                     "cycles for %lld, products beside them %lld",
+                     (int)n, TL_SPREAD_PAIRS, spread, threads, products);
+    else
+        tl_sbuf_putf(s,
+                     "; all powers of two by special functions: threads take about %lld "
+                     "cycles, products beside them %lld",
+                     threads, products);
+}
+
 static void say_pair(TlSbuf *s, const TlOp *loop)
 {
     if (holds(loop, is_of_pair))
@@ -575,6 +601,7 @@ static void say_fetches(TlSbuf *s, const TlOp *loop)
     if (leading)
         tl_sbuf_putf(s, "; %lld product%s of a trip begun a trip ahead, while threads compute",
                      (long long)leading, leading == 1 ? "" : "s");
+    say_exp2(s, loop);
 }
 
 static bool is_load(const TlOp *op)

@@ -212,6 +212,7 @@ LLVMValueRef tl_simt_own(TlGen *gen, const TlOp *op, LLVMValueRef *in);
 /* simt_cast.c: lowers a cast of a tile from or to f8 or f4, or from 4 bits to f16; false: it is
  * none that is done two at a time */
 bool tl_simt_cast_small(TlSimt *g, const TlOp *op);
+bool tl_simt_spread_exp2(TlSimt *g, const TlOp *op); /* simt_exp2.c */
 /* a difference in f16 of tiles that were integers of at most 8 bits; false: it is none */
 bool tl_simt_subtract_small(TlSimt *g, const TlOp *op);
 /* integers of 4 bits in f16, or differences and products of such: they lie in pairs */

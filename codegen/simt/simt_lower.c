@@ -464,7 +464,8 @@ static bool is_in_pairs(const TlSimt *g, const TlOp *op)
 
 static void lower_elementwise(TlSimt *g, TlOp *op)
 {
-    if (lower_place_test(g, op) || tl_simt_cast_small(g, op) || tl_simt_subtract_small(g, op))
+    if (lower_place_test(g, op) || tl_simt_cast_small(g, op) || tl_simt_subtract_small(g, op) ||
+        tl_simt_spread_exp2(g, op))
         return;
     TlValue *v = op->out[0];
     int64_t n = tl_simt_count(v);

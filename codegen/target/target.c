@@ -212,6 +212,19 @@ static int products_of(const TlTarget *t)
     return !g ? 0 : (int)(g->matrix16 > 0 ? g->matrix16 : g->fma);
 }
 
+/* Likewise, where mma.sync does not reach what the matrix units do. */
+static int most_products_of(const TlTarget *t)
+{
+    const tl_gpu *g = tl_gpu_find(t->name);
+    return !g ? 0 : (int)(products_of(t) / g->mma_share);
+}
+
+static int special_of(const TlTarget *t)
+{
+    const tl_gpu *g = tl_gpu_find(t->name);
+    return !g ? 0 : (int)g->special;
+}
+
 TlMachine tl_target_machine(const TlTarget *t)
 {
     return (TlMachine){.name = t->name,
@@ -236,6 +249,9 @@ TlMachine tl_target_machine(const TlTarget *t)
                        .schedulers = t->schedulers,
                        .wavefront = slots_of_wavefront(t),
                        .products = products_of(t),
+                       .most_products = most_products_of(t),
+                       .special = special_of(t),
+                       .pairs = (t->can & TL_CAN_PAIRS) != 0,
                        .reads_early = t->family->by_llvm};
 }
 
