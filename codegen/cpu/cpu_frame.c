@@ -5,7 +5,7 @@
  * (j, i) of the array is at (j - j0, i - i0) of the copy. */
 #include "codegen/cpu/cpu_access.h"
 
-static uint32_t number_of(const TlCpuGen *g, const TlNestFrame *f)
+static uint32_t index_of_frame(const TlCpuGen *g, const TlNestFrame *f)
 {
     return (uint32_t)(f - g->plan->frames.data);
 }
@@ -13,7 +13,7 @@ static uint32_t number_of(const TlCpuGen *g, const TlNestFrame *f)
 void tl_cpu_frame_add(TlCpuGen *g, TlCpuWhole *w, const TlNestFrame *f, uint32_t axis,
                       TlCpuRange start, int64_t span)
 {
-    TlCpuPart *p = &w->part[number_of(g, f)];
+    TlCpuPart *p = &w->part[index_of_frame(g, f)];
     LLVMValueRef end = LLVMBuildAdd(g->b, start.hi, tl_gen_int(&g->gen, span), "");
     p->lo[axis] = p->lo[axis] ? tl_cpu_smaller(g, p->lo[axis], start.lo) : start.lo;
     p->end[axis] = p->end[axis] ? tl_cpu_larger(g, p->end[axis], end) : end;

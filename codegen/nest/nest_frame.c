@@ -9,7 +9,8 @@
  * copy that part once, with what loads outside give, than to test each load. That is for arrays
  * that nobody writes, of which all loads are slices, scalars or index tiles that are clamped, all
  * asked before any tile, and which are the same outside. How large the part is, is guessed here,
- * as if scalars that nobody knows were 0; the run asks whether it fits (codegen/cpu/cpu_frame.c). */
+ * as if scalars that nobody knows were 0; the run asks whether it fits
+ * (codegen/cpu/cpu_frame.c). */
 #include "codegen/nest/nest.h"
 #include "passes/analysis/facts.h"
 
