@@ -395,7 +395,28 @@ TlCpuRange tl_cpu_affine_range(TlCpuGen *g, TlCpuRanges *r, const TlNestAffine *
 
 /* ---- cpu_whole.c: programs of which everything is inside ---- */
 
+/* Of an array of which a part may be copied (cpu_frame.c): where along each axis that begins and
+ * ends, i64; NULL: nothing is loaded. */
+typedef struct TlCpuPart {
+    LLVMValueRef lo[TL_MAX_VIEW_RANK], end[TL_MAX_VIEW_RANK];
+} TlCpuPart;
+typedef struct TlCpuWhole {
+    LLVMValueRef inside, rest; /* i1: are loads of these arrays inside, is all else? */
+    TlCpuPart *part;           /* by the number of the frame */
+} TlCpuWhole;
 LLVMValueRef tl_cpu_is_whole(TlCpuGen *g); /* i1: is it? */
+TlCpuWhole tl_cpu_ask_whole(TlCpuGen *g);
+
+/* ---- cpu_frame.c: parts of arrays that are copied with their border (nest_frame.c) ---- */
+
+void tl_cpu_frame_add(TlCpuGen *g, TlCpuWhole *w, const TlNestFrame *f, uint32_t axis,
+                      TlCpuRange start, int64_t span);
+/* i1: may the code for programs of which all is inside run, with copies where it is not? */
+LLVMValueRef tl_cpu_may_frame(TlCpuGen *g, const TlCpuWhole *w);
+/* Copies where that is needed, and from here on, loads are of the copies. Returns the views that
+ * they were of, for tl_cpu_leave_frames. */
+TlGenView **tl_cpu_enter_frames(TlCpuGen *g, const TlCpuWhole *w);
+void tl_cpu_leave_frames(TlCpuGen *g, TlGenView **views);
 
 /* ---- cpu_prefetch.c: rows of the next program ---- */
 

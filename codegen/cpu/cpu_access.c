@@ -439,8 +439,7 @@ bool tl_cpu_is_inside(const TlCpuAccess *a, const TlCpuAt *at)
     return at->whole && a->a->has_interval && !a->a->asks;
 }
 
-/* Has the program asked about all of its axes, and all is inside? */
-static bool is_asked_whole(const TlCpuGen *g, const TlNestAccess *a)
+bool tl_cpu_is_asked_whole(const TlCpuGen *g, const TlNestAccess *a)
 {
     bool is = g->whole && tl_nest_asked(g->plan, a->op);
     for (uint32_t i = 0; is && i < a->place.naxes; i++)
@@ -451,7 +450,7 @@ static bool is_asked_whole(const TlCpuGen *g, const TlNestAccess *a)
 bool tl_cpu_has_zero_rows(const TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at)
 {
     return tl_cpu_is_inside(a, at) && at->row && at->row->nest->zero_rows &&
-           tl_nest_has_zeros(a->a) && !is_asked_whole(g, a->a);
+           tl_nest_has_zeros(a->a) && !tl_cpu_is_asked_whole(g, a->a);
 }
 
 /* Do the loops of the nest visit only what is inside along this axis? */
@@ -500,7 +499,9 @@ TlCpuSpot tl_cpu_view_spot(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at,
             j = at->width > 1 ? shared_index(g, a, i) : NULL;
             j = j ? j : tl_cpu_index_tile(g, a, (int)i, at);
             int w = tl_gen_width_of(j);
-            if (a->a->bounds)
+            bool asked = a->a->axis[i].affine.is && !a->a->axis[i].affine.period &&
+                         tl_cpu_is_asked_whole(g, a->a) && !tl_cpu_tests_axis(g, a->a, i);
+            if (a->a->bounds && !asked)
                 add_condition(g, &s,
                               LLVMBuildICmp(g->b, LLVMIntULT, j,
                                             tl_gen_splat(&g->gen, a->view->extent[i], w), ""));

@@ -33,6 +33,8 @@ LLVMValueRef tl_cpu_index_tile(TlCpuGen *g, const TlCpuAccess *a, int i, const T
 LLVMValueRef tl_cpu_interval_inside(TlCpuGen *g, const TlCpuAccess *a, int i, LLVMValueRef j);
 /* Is everything inside at this position, as the nest has asked? */
 bool tl_cpu_is_inside(const TlCpuAccess *a, const TlCpuAt *at);
+/* Has the program asked about all of its axes, and all is inside? */
+bool tl_cpu_is_asked_whole(const TlCpuGen *g, const TlNestAccess *a);
 /* Where the lanes are inside, may the row be outside, which then reads as zeros? */
 bool tl_cpu_has_zero_rows(const TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at);
 /* along_lanes: along these the position is inside, and bounds leave it where it is. A position of

@@ -116,14 +116,22 @@ LLVMValueRef tl_cpu_load_bounded(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt 
 {
     TlType elem = tl_cpu_elem_of(op->out[0]->type);
     TlNestForm form = tl_nest_form(op->out[0]->type);
-    LLVMValueRef own = tl_cpu_lane_mask(g, &form, at),
-                 border = a->a->has_interval ? load_border(g, op, a, at) : NULL;
+    LLVMValueRef own = tl_cpu_lane_mask(g, &form, at), border = NULL;
+    TlCpuAt whole = *at;
+    whole.whole = true;
+    if (tl_cpu_is_asked_whole(g, a->a) &&
+        !g->tests_lanes) { /* of a copy, too, which has what is outside */
+        LLVMValueRef p = tl_cpu_view_spot(g, a, &whole, false).ptr,
+                     zero = tl_gen_const(&g->gen, &elem, 0, at->width);
+        return own ? tl_cpu_masked_load(g, &elem, p, own, zero, at->width, false)
+                   : tl_cpu_plain_load(g, a, &elem, p, at->width);
+    }
+    if (a->a->has_interval)
+        border = load_border(g, op, a, at);
     if (border)
         return border;
     if (!own || !a->a->has_interval)
         return tl_cpu_load_apart(g, op, a, at);
-    TlCpuAt whole = *at;
-    whole.whole = true;
     TlCpuFork f = tl_cpu_fork(g, is_unbounded(g, a, at, form.extent[at->lane]));
     LLVMValueRef zero = tl_gen_const(&g->gen, &elem, 0, at->width);
     LLVMValueRef p = tl_cpu_view_spot(g, a, &whole, false).ptr,

@@ -74,7 +74,7 @@ LLVMValueRef tl_cpu_plain_load(TlCpuGen *g, const TlCpuAccess *a, const TlType *
 {
     LLVMValueRef x = LLVMBuildLoad2(g->b, tl_gen_vec(tl_gen_mem_type(&g->gen, elem), width), p, "");
     LLVMSetAlignment(x, (unsigned)tl_gen_elem_bytes(elem));
-    if (a->a->constant)
+    if (a->a->constant && !tl_nest_frame_of(g->plan, a->a->place.base)) /* a copy is written */
         tl_llvm_set_metadata(g->l, x, "invariant.load", NULL, 0);
     return tl_gen_from_mem(&g->gen, elem, x);
 }

@@ -81,11 +81,14 @@ static void lower_all(TlCpuGen *g)
 static void lower_twice(TlCpuGen *g)
 {
     lower_part(g, true);
-    TlCpuFork f = tl_cpu_fork(g, tl_cpu_is_whole(g));
+    TlCpuWhole is = tl_cpu_ask_whole(g);
+    TlCpuFork f = tl_cpu_fork(g, tl_cpu_may_frame(g, &is));
+    TlGenView **views = tl_cpu_enter_frames(g, &is);
     unsigned from = tl_cpu_length(g);
     g->whole = true;
     lower_part(g, false);
     g->whole = false;
+    tl_cpu_leave_frames(g, views);
     bool is_long = tl_cpu_would_be_long(g, from) && !g->l->di && g->plan->asked_in == g->fn->body;
     tl_cpu_fork_else(g, &f, NULL);
     if (is_long)

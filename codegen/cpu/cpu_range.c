@@ -107,7 +107,7 @@ static TlCpuRange find(TlCpuGen *g, TlCpuRanges *r, const TlValue *v)
     if (op->nin > 1)
         b = tl_cpu_range(g, r, tl_in(op, 1));
     switch ((int)op->opcode) {
-    case TL_OP_CAST: return a;
+    case TL_OP_CAST: break;
     case TL_OP_ADD:
     case TL_OP_SUB: a = sum(g, a, b, op->opcode == TL_OP_SUB); break;
     case TL_OP_MUL: a = product(g, op, a, b); break;

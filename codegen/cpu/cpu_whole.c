@@ -13,12 +13,13 @@ typedef struct Asks {
     Asked asked[MOST_ASKED];
     int n;
     TlCpuRanges ranges;
-    LLVMValueRef all; /* i1 */
+    TlCpuWhole is;
+    LLVMValueRef *all; /* i1: which of `is` a condition belongs to */
 } Asks;
 
 static void add(TlCpuGen *g, Asks *s, LLVMValueRef is)
 {
-    s->all = s->all ? LLVMBuildAnd(g->b, s->all, is, "") : is;
+    *s->all = *s->all ? LLVMBuildAnd(g->b, *s->all, is, "") : is;
 }
 
 /* Another one has asked the same. */
@@ -89,6 +90,20 @@ static void ask_bounded(TlCpuGen *g, Asks *s, const TlNestAffine *f, LLVMValueRe
     add(g, s, LLVMBuildICmp(g->b, LLVMIntSLE, end, last, ""));
 }
 
+/* Where its condition belongs: what a copy may have instead is asked by itself. */
+static void ask_of_frame(TlCpuGen *g, Asks *s, const TlNestAccess *a, uint32_t i)
+{
+    const TlNestFrame *f = tl_nest_frame_of(g->plan, a->place.base);
+    bool is_row = f && a->place.axes[i].kind == TL_AXIS_SCALAR && f->clamps[i];
+    s->all = f && !is_row ? &s->is.inside : &s->is.rest;
+    if (!f)
+        return;
+    const TlNestAffine *affine = &a->axis[i].affine;
+    TlCpuRange x = affine->is ? tl_cpu_affine_range(g, &s->ranges, affine)
+                              : tl_cpu_range(g, &s->ranges, a->place.index[i].value);
+    tl_cpu_frame_add(g, &s->is, f, i, x, tl_nest_axis_span(a, i));
+}
+
 static void ask_axis(TlCpuGen *g, Asks *s, const TlNestAccess *a, uint32_t i)
 {
     const TlAxis *axis = &a->place.axes[i];
@@ -129,6 +144,7 @@ static void ask(TlCpuGen *g, Asks *s, TlOp *op)
     for (uint32_t i = 0; a && i < a->place.naxes; i++) {
         if (!tl_nest_asks_axis(a, i) || was_asked(s, a, i))
             continue;
+        ask_of_frame(g, s, a, i);
         if (a->axis[i].affine.period)
             ask_pattern(g, s, here, i);
         else
@@ -136,14 +152,25 @@ static void ask(TlCpuGen *g, Asks *s, TlOp *op)
     }
 }
 
-LLVMValueRef tl_cpu_is_whole(TlCpuGen *g)
+TlCpuWhole tl_cpu_ask_whole(TlCpuGen *g)
 {
     Asks s = {.n = 0, .ranges.seen = {.arena = g->arena}};
     TL_ASSERT(g->plan->whole, "'%s' has no code for that", g->fn->name);
+    s.is.part = TL_NEW_ARRAY(g->arena, TlCpuPart, g->plan->frames.len + 1);
     const TlBlock *all = g->plan->asked_in;
     for (TlOp *op = all->first; op; op = tl_walk_next(op, all->parent))
         ask(g, &s, op);
+    s.all = &s.is.rest;
     if (s.ranges.hold)
         add(g, &s, s.ranges.hold);
-    return s.all ? s.all : LLVMConstInt(g->i1, 1, 0);
+    LLVMValueRef always = LLVMConstInt(g->i1, 1, 0);
+    s.is.rest = s.is.rest ? s.is.rest : always;
+    s.is.inside = s.is.inside ? s.is.inside : always;
+    return s.is;
+}
+
+LLVMValueRef tl_cpu_is_whole(TlCpuGen *g)
+{
+    TlCpuWhole is = tl_cpu_ask_whole(g);
+    return LLVMBuildAnd(g->b, is.rest, is.inside, "");
 }

@@ -614,6 +614,18 @@ typedef struct TlNestFold {
     struct TlNests *plan; /* the function's; NULL: it is the plan that this is a part of */
 } TlNestFold;
 
+/* A part of an array that a program copies where something of it is outside (nest_frame.c). */
+typedef struct TlNestFrame {
+    const TlValue *base;
+    int rank, width;                  /* of the array; lanes of a vector that is copied */
+    int64_t part[TL_MAX_VIEW_RANK];   /* most elements, axis by axis */
+    int64_t extent[TL_MAX_VIEW_RANK]; /* the same, rows being whole vectors */
+    bool known[TL_MAX_VIEW_RANK];     /* something else than a scalar goes along the axis */
+    bool clamps[TL_MAX_VIEW_RANK];    /* outside is the nearest element; else zeros are */
+    int64_t loads, loaded, vectors;   /* ops; vectors that they load, that are copied */
+    uint64_t offset, bytes;           /* in scratch memory */
+} TlNestFrame;
+
 typedef struct TlNests {
     const TlFn *fn;
     TlArena *arena;
@@ -646,6 +658,8 @@ typedef struct TlNests {
     const TlBlock *asked_in; /* where: the program's body, or that of a loop that is all of it */
     bool *early;     /* by value id: scalars that are computed there before any tile, and views */
     int64_t *spread; /* by value id, of block arguments, too: tl_nest_spread */
+    TL_VEC(TlNestFrame) frames; /* those at the border have that code, too, with these */
+    const char *unframed;       /* why the last array has none */
     /* So many programs run at once, neighbours along an axis of the grid, the first or the second;
      * the plan for the others has the plan for these, whose programs are numbered below
      * `wide_most`. (nest_wide.c) */
@@ -730,6 +744,11 @@ bool tl_nest_puts_rows_apart(const TlNests *plan, const TlOp *reshape);
 void tl_nest_find_strips(TlNests *plan);  /* nest_strips.c */
 void tl_nest_find_spreads(TlNests *plan); /* nest_spread.c */
 void tl_nest_find_whole(TlNests *plan);   /* nest_whole.c */
+void tl_nest_find_frames(TlNests *plan);  /* nest_frame.c */
+void tl_nest_place_frames(TlNests *plan); /* behind the homes */
+const TlNestFrame *tl_nest_frame_of(const TlNests *plan, const TlValue *base); /* NULL: none */
+/* From the first element along an axis of an access to behind the last one. */
+int64_t tl_nest_axis_span(const TlNestAccess *a, uint32_t i);
 void tl_nest_find_columns(TlNests *plan); /* nest_columns.c */
 void tl_nest_keep(TlNests *plan);         /* nest_keep.c */
 void tl_nest_find_sliding(TlNests *plan); /* nest_sliding.c */
@@ -810,6 +829,8 @@ const TlNestAccess *tl_nest_asked(const TlNests *plan, const TlOp *op);
  * at most; 0: it is one number, known before any tile; -1: that is not known before. */
 int64_t tl_nest_spread(const TlNests *plan, const TlValue *v);
 void tl_nest_find_ranges(TlNests *plan); /* when plan->early is known */
+/* Trips of the loops around an op, in the block that asks; of those that are not known, some. */
+int64_t tl_nest_times_of(const TlNests *plan, const TlOp *op);
 bool tl_nest_asks_axis(const TlNestAccess *a, uint32_t i);
 /* nest_way.c. The tile from which a histogram's values are counted where they lie, along `lane`. */
 TlValue *tl_nest_counted(const TlNests *plan, TlValue *v, int lane);

@@ -55,11 +55,19 @@ static bool is_smooth(const TlValue *v, bool *counts, int *left)
     return true;
 }
 
+/* Is there an instruction for lanes in an order that only the run knows (cpu_permute.c)? */
+static bool can_permute(const TlNests *plan, int bytes)
+{
+    return (bytes == 4 && tl_llvm_has_feature(plan->m.l, "avx2")) ||
+           (bytes == 8 && tl_llvm_has_feature(plan->m.l, "avx512f"));
+}
+
 bool tl_nest_may_be_near(const TlNests *plan, const TlNestAccess *a)
 {
     bool near = false;
     int left = MOST_VALUES;
-    if (!plan->m.gathers || !a->loads || !a->place.axes || a->place.mask || a->asks)
+    if (!a->loads || !a->place.axes || a->place.mask || a->asks ||
+        !can_permute(plan, tl_dtype_bytes(a->place.base->type->dtype)))
         return false;
     for (uint32_t i = 0; i < a->place.naxes; i++) {
         bool counts = false;

@@ -383,6 +383,17 @@ static void put_place(Print *p, const TlValue *v)
     tl_sbuf_puts(p->out, "\n");
 }
 
+static void put_frame(Print *p, const TlNestFrame *f)
+{
+    tl_sbuf_puts(p->out, "where the border is near, as many elements of ");
+    put_value(p, f->base);
+    tl_sbuf_puts(p->out, " are copied: ");
+    for (int i = 0; i < f->rank; i++)
+        tl_sbuf_putf(p->out, "%s%lld", i ? "x" : "", (long long)f->part[i]);
+    tl_sbuf_putf(p->out, ", %lld vectors for %lld that are loaded\n", (long long)f->vectors,
+                 (long long)f->loaded);
+}
+
 static void put_function(Print *p)
 {
     const TlNests *plan = p->plan;
@@ -405,6 +416,10 @@ static void put_function(Print *p)
         tl_sbuf_puts(p->out, "programs of which all is inside have code of their own\n");
     else if (plan->unwhole)
         tl_sbuf_putf(p->out, "one code for all programs (%s)\n", plan->unwhole);
+    for (uint32_t i = 0; i < plan->frames.len; i++)
+        put_frame(p, &plan->frames.data[i]);
+    if (!plan->frames.len && plan->unframed)
+        tl_sbuf_putf(p->out, "those at the border test what they load (%s)\n", plan->unframed);
     if (plan->abreast)
         tl_sbuf_putf(p->out,
                      "%d of these%s abreast along grid axis 1 (of %d loads %d are different)\n",

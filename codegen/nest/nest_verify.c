@@ -365,9 +365,23 @@ static const char *check_abreast(const TlNests *plan)
     return a->tests_lanes && n->split != TL_NEST_SPLIT ? "programs abreast that cannot test" : NULL;
 }
 
+static const char *check_frames(const TlNests *plan)
+{
+    for (uint32_t i = 0; i < plan->frames.len; i++) {
+        const TlNestFrame *f = &plan->frames.data[i];
+        if (!plan->whole || f->offset < plan->zeroed_bytes ||
+            f->offset + f->bytes > plan->scratch_bytes)
+            return "a copy of a part of an array without room";
+        if (f->extent[f->rank - 1] % f->width || f->part[f->rank - 1] > f->extent[f->rank - 1])
+            return "a copy of a part of an array without whole vectors";
+    }
+    return NULL;
+}
+
 bool tl_nest_verify(const TlNests *plan, TlSbuf *out)
 {
     const char *fault = check_buffers(plan);
+    fault = fault ? fault : check_frames(plan);
     fault = fault ? fault : check_abreast(plan);
     const TlOp *op = NULL;
     for (const TlOp *x = plan->fn->body->first; x && !fault; x = tl_walk_next(x, NULL)) {

@@ -132,12 +132,12 @@ static const char *why_op_not(const TlNests *plan, const TlOp *op)
     return NULL;
 }
 
-/* Trips of the loops around an op; of those that are not known, some. */
-static int64_t times_of(const TlOp *op)
+int64_t tl_nest_times_of(const TlNests *plan, const TlOp *op)
 {
     enum { SOME = 8, MANY = 1 << 20 };
     int64_t times = 1;
-    for (op = tl_enclosing_loop(op); op && times < MANY; op = tl_enclosing_loop(op)) {
+    for (op = tl_enclosing_loop(op); op && op != plan->asked_in->parent && times < MANY;
+         op = tl_enclosing_loop(op)) {
         TlWideInt n = SOME;
         if (op->opcode != TL_OP_FOR || !tl_const_trips(op, &n))
             n = SOME;
@@ -154,7 +154,9 @@ static int64_t work_of_axes(const TlNests *plan)
     for (const TlOp *op = plan->fn->body->first; op; op = tl_walk_next(op, NULL)) {
         const TlNestAccess *a = tl_nest_asked(plan, op);
         for (uint32_t i = 0; a && i < a->place.naxes; i++)
-            work += tl_nest_asks_axis(a, i) ? WORK[a->place.axes[i].kind] * times_of(op) : 0;
+            work += tl_nest_asks_axis(a, i)
+                        ? WORK[a->place.axes[i].kind] * tl_nest_times_of(plan, op)
+                        : 0;
     }
     return work;
 }
@@ -173,7 +175,8 @@ static const char *why_not(const TlNests *plan)
     for (uint32_t i = 0; i < plan->all.len; i++) {
         const TlNest *n = plan->all.data[i];
         int64_t elems = n->form.rank ? n->form.elems : 1,
-                row = n->form.rank ? n->form.padded[n->form.lane] : 1, times = times_of(n->op);
+                row = n->form.rank ? n->form.padded[n->form.lane] : 1,
+                times = tl_nest_times_of(plan, n->op);
         work += times * elems / (n->width > 1 ? n->width : SCALARS) *
                 (n->work + 1 + ACCESS_WORK * (int64_t)n->asks.len);
         values += n->nvalues;

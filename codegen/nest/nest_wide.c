@@ -483,6 +483,8 @@ static void move_homes(TlNests *plan, uint64_t by)
     for (uint32_t i = 0; i < plan->buffers.len; i++)
         if (!plan->buffers.data[i].small)
             plan->buffers.data[i].offset += by;
+    for (uint32_t i = 0; i < plan->frames.len; i++)
+        plan->frames.data[i].offset += by;
     if (plan->wide)
         move_homes(plan->wide, by);
 }

@@ -5,7 +5,7 @@ Of what memory holds and of what is computed, along the lanes and across them, i
 import numpy as np
 
 from rows import row
-from values import Arr, exact, is_float, poison, random_bits, store
+from values import Arr, exact, ints, is_float, poison, random_bits, store
 
 
 def values(t, seed, *shape):
@@ -292,3 +292,94 @@ kernel k(const {t} x[N], const i32 starts[R], {t} edge[R, C], {t} zero[R, C])
 }}
 """, {"x": values(t, 80 + k, 301), "starts": Arr("i32", np.array(FAR, np.int32)),
       "edge": poison(t, len(FAR), 128), "zero": poison(t, len(FAR), 128)}, lambda a: far_windows(a))
+
+# Loops that read a window of an array again and again: programs at the border read a copy of it.
+COPIED = """
+kernel k(const {t} x[C, H, W], const {t} e[H, W], {t} y[H, W], {t} z[H, W2])
+    grid(cdiv(W, {w}), cdiv(H, 3))
+{{
+    int j = pid(1) * 3;
+    int i = pid(0) * {w};
+    tile<{t}, 3, {w}> s = 0;
+    for (int u : range(-3, 3)) {{
+        for (int v : range(4, -5, -2)) {{
+            static for (int d : range(3))
+                s += x[d - 1, j + u +: 3, i + v - d +: {w}] * ({t})(u - v + d);
+        }}
+    }}
+    y[j +: 3, i +: {w}] = s;
+}}
+kernel k_edge(const {t} x[C, H, W], const {t} e[H, W], {t} y[H, W], {t} z[H, W2])
+    grid(cdiv(W, {w}), cdiv(H, 3))
+{{
+    int j = pid(1) * 3;
+    int i = pid(0) * {w};
+    tile<{t}, 3, {w}> s = 0;
+    for (int u : range(-3, 3)) {{
+        for (int v : range(-4, 5)) {{
+            static for (int d : range(2))
+                s += load(e[j + u +: 3, i + v - d +: {w}], border = edge) * ({t})(u - v + d);
+            s += x[0, j + v, i + u +: {w}];
+        }}
+    }}
+    y[j +: 3, i +: {w}] = s;
+}}
+kernel k_step(const {t} x[C, H, W], const {t} e[H, W], {t} y[H, W], {t} z[H, W2])
+    grid(cdiv(W2, {w}), H)
+{{
+    int j = pid(1);
+    int i = pid(0) * {w};
+    tile<{t}, {w}> s = 0;
+    for (int u : range(-3, 3)) {{
+        for (int v : range(-12, 13))
+            s += x[0, j + u, 2 * i + v +: {w} : 2] * ({t})(u - v) + x[1, j - u, 2 * i - v +: {w} : 2];
+    }}
+    z[j, i +: {w}] = s;
+}}
+"""
+
+
+def copied(a):
+    x, y = a["x"], np.zeros(a["y"].shape, a["y"].dtype)
+    for u in range(-3, 3):
+        for v in range(4, -5, -2):
+            for d in range(3):
+                y += taken(x, d - 1, u, v - d) * np.array(u - v + d).astype(x.dtype)
+    return {"y": exact(y)}
+
+
+def taken(x, c, u, v, edge=False, step=1, columns=None):
+    rows, all_columns = x.shape[1:]
+    j, i = np.arange(rows)[:, None] + u, np.arange(columns or all_columns)[None] * step + v
+    if edge:
+        return x[c][np.clip(j, 0, rows - 1), np.clip(i, 0, all_columns - 1)]
+    ok = (j >= 0) & (j < rows) & (i >= 0) & (i < all_columns) & (0 <= c < len(x))
+    return np.where(ok, x[min(max(c, 0), len(x) - 1)][np.where(ok, j, 0), np.where(ok, i, 0)], np.zeros((), x.dtype))
+
+
+def copied_edge(a):
+    x, y = a["x"], np.zeros(a["y"].shape, a["y"].dtype)
+    for u in range(-3, 3):
+        for v in range(-4, 5):
+            for d in range(2):
+                y += taken(a["e"][None], 0, u, v - d, True) * np.array(u - v + d).astype(x.dtype)
+            y += taken(x, 0, v - np.arange(len(y))[:, None] % 3, u)
+    return {"y": exact(y)}
+
+
+def copied_step(a):
+    x, z = a["x"], np.zeros(a["z"].shape, a["z"].dtype)
+    for u in range(-3, 3):
+        for v in range(-12, 13):
+            z += taken(x, 0, u, v, step=2, columns=z.shape[1]) * np.array(u - v).astype(x.dtype)
+            z += taken(x, 1, -u, -v, step=2, columns=z.shape[1])
+    return {"z": exact(z)}
+
+
+for k, (t, w) in enumerate((("f32", 64), ("i16", 128), ("u8", 256), ("f64", 32), ("i64", 16), ("f32", 24))):
+    for h, n in ((7, 2 * w + 5), (1, 1), (5, 3), (9, w), (11, 3 * w)):
+        for kernel, reference in (("k", copied), ("k_edge", copied_edge), ("k_step", copied_step)):
+            row(f"windows_copied_{t}_{w}_{h}_{n}_{kernel}", COPIED.format(t=t, w=w), {
+                "x": ints(t, 90 + k, 0, 5, 2, h, n), "e": ints(t, 95 + k, 0, 5, h, n), "y": poison(t, h, n),
+                "z": poison(t, h, (n + 1) // 2)
+            }, reference, kernel=kernel)
