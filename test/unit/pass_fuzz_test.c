@@ -744,6 +744,7 @@ static const char *const pipelines[] = {
     "decide",
     "gather-borders",
     "bounds",
+    "late-loads",
     "canonicalize,cse,dce,licm,unroll,canonicalize,cse,dce"};
 /* They reorder sums of floats: compared in the ring. */
 static const char *const in_ring[] = {"chunk-rows{elements=3}", "chunk-rows{elements=1}"};
