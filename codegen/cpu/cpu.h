@@ -365,6 +365,9 @@ TlType tl_cpu_elem_of(const TlType *type);
 LLVMValueRef tl_cpu_lanes_inside(TlCpuGen *g, TlCpuSpot *s, int width); /* never NULL */
 /* The stride from lane to lane, if only the launch knows it; NULL: it is a constant or absent. */
 LLVMValueRef tl_cpu_launch_stride(const TlCpuAccess *a, int lane);
+/* Addresses of n elements from `first` on, each so many of memory's elements after the last. */
+void tl_cpu_stride_addresses(TlCpuGen *g, TlDtype of_memory, LLVMValueRef first,
+                             LLVMValueRef stride, int n, LLVMValueRef *out);
 /* i1: are the elements of all lanes adjacent? *out_first: the address of lane 0. */
 LLVMValueRef tl_cpu_pointer_run(TlCpuGen *g, const TlType *elem, LLVMValueRef ptrs, int width,
                                 LLVMValueRef *out_first);

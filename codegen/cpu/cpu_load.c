@@ -30,6 +30,46 @@ LLVMValueRef tl_cpu_launch_stride(const TlCpuAccess *a, int lane)
     return i < 0 || LLVMIsConstant(a->stride[i]) ? NULL : a->stride[i];
 }
 
+/* An address of which LLVM does not know where it comes from: it would keep each lane's distance
+ * from the first in a register of its own, of which there are too few. */
+static LLVMValueRef of_its_own(TlCpuGen *g, LLVMValueRef p)
+{
+    LLVMTypeRef ptr = LLVMTypeOf(p), type = LLVMFunctionType(ptr, &ptr, 1, 0);
+    LLVMValueRef same =
+        LLVMGetInlineAsm(type, "", 0, "=r,0", strlen("=r,0"), 0, 0, LLVMInlineAsmDialectATT, 0);
+    return LLVMBuildCall2(g->b, type, same, &p, 1, "");
+}
+
+void tl_cpu_stride_addresses(TlCpuGen *g, TlDtype of_memory, LLVMValueRef first,
+                             LLVMValueRef stride, int n, LLVMValueRef *out)
+{
+    enum { FOUR = 4 };
+    LLVMValueRef four = tl_cpu_mul(g, tl_gen_int(&g->gen, FOUR), stride);
+    for (int k = 0; k < n; k++) {
+        LLVMValueRef by = tl_cpu_mul(g, tl_gen_int(&g->gen, k % FOUR), stride);
+        if (k > 0 && k % FOUR == 0)
+            first = tl_gen_address(&g->gen, of_memory, first, four);
+        if (k % FOUR == 0)
+            first = of_its_own(g, first);
+        out[k] = tl_gen_address(&g->gen, of_memory, first, by);
+    }
+}
+
+/* Elements at equal distances from `first` on, one by one. of_memory: what the distance counts. */
+static LLVMValueRef load_each(TlCpuGen *g, const TlType *elem, TlDtype of_memory,
+                              LLVMValueRef first, LLVMValueRef stride, int width)
+{
+    LLVMTypeRef type = tl_gen_mem_type(&g->gen, elem);
+    LLVMValueRef r = LLVMGetPoison(tl_gen_vec(type, width)), p[TL_NEST_LANES];
+    tl_cpu_stride_addresses(g, of_memory, first, stride, width, p);
+    for (int k = 0; k < width; k++) {
+        LLVMValueRef x = LLVMBuildLoad2(g->b, type, p[k], "");
+        LLVMSetAlignment(x, (unsigned)tl_dtype_bytes(of_memory));
+        r = LLVMBuildInsertElement(g->b, r, x, tl_cpu_i32(g, (uint64_t)k), "");
+    }
+    return tl_gen_from_mem(&g->gen, elem, r);
+}
+
 /* Lanes whose distance only the launch knows: side by side, all of one element, or apart. */
 static LLVMValueRef load_by_stride(TlCpuGen *g, const TlCpuAccess *a, const TlType *elem,
                                    LLVMValueRef ptrs, LLVMValueRef stride, LLVMValueRef mask,
@@ -38,6 +78,8 @@ static LLVMValueRef load_by_stride(TlCpuGen *g, const TlCpuAccess *a, const TlTy
     LLVMValueRef first = LLVMBuildExtractElement(g->b, ptrs, tl_cpu_i32(g, 0), ""),
                  dense = LLVMBuildICmp(g->b, LLVMIntEQ, stride, tl_gen_int(&g->gen, 1), ""),
                  same = LLVMBuildICmp(g->b, LLVMIntEQ, stride, tl_gen_int(&g->gen, 0), "");
+    bool each = g->m.each_load && mask == LLVMConstAllOnes(LLVMTypeOf(mask)) && !elem->ptr &&
+                tl_dtype_bits(elem->dtype) >= 8;
     TlCpuFork f = tl_cpu_fork(g, dense);
     tl_cpu_fork_else(g, &f, tl_cpu_masked_load(g, elem, first, mask, other, width, false));
     TlCpuFork one = tl_cpu_fork(g, same);
@@ -45,7 +87,9 @@ static LLVMValueRef load_by_stride(TlCpuGen *g, const TlCpuAccess *a, const TlTy
                  x = tl_cpu_plain_load(g, a, elem, row_or_zeros(g, first, any), 1);
     x = LLVMBuildSelect(g->b, mask, tl_gen_splat(&g->gen, x, width), other, "");
     tl_cpu_fork_else(g, &one, x);
-    x = tl_cpu_fork_end(g, &one, tl_cpu_masked_load(g, elem, ptrs, mask, other, width, true));
+    x = each ? load_each(g, elem, elem->dtype, first, stride, width)
+             : tl_cpu_masked_load(g, elem, ptrs, mask, other, width, true);
+    x = tl_cpu_fork_end(g, &one, x);
     return tl_cpu_fork_end(g, &f, x);
 }
 
@@ -461,15 +505,7 @@ static LLVMValueRef load_short_ones(TlCpuGen *g, TlType elem, TlCpuAccess *a, Tl
     TlCpuSpot s = tl_cpu_view_spot(g, a, &one, false);
     if (s.uniform) /* an index tile says which row it is, and that may be outside */
         return NULL;
-    LLVMValueRef r = LLVMGetPoison(tl_gen_vec(tl_gen_mem_type(&g->gen, &elem), at->width));
-    for (int k = 0; k < at->width; k++) {
-        LLVMValueRef by = tl_cpu_mul(g, tl_gen_int(&g->gen, k), a->stride[axis]),
-                     p = tl_gen_address(&g->gen, of_memory, s.ptr, by),
-                     x = LLVMBuildLoad2(g->b, tl_gen_mem_type(&g->gen, &elem), p, "");
-        LLVMSetAlignment(x, (unsigned)tl_dtype_bytes(of_memory));
-        r = LLVMBuildInsertElement(g->b, r, x, tl_cpu_i32(g, (uint64_t)k), "");
-    }
-    return tl_gen_from_mem(&g->gen, &elem, r);
+    return load_each(g, &elem, of_memory, s.ptr, a->stride[axis], at->width);
 }
 
 LLVMValueRef tl_cpu_eval_words(TlCpuGen *g, TlOp *op, TlCpuAt *at)

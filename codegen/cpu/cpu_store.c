@@ -62,6 +62,19 @@ static void store_every(TlCpuGen *g, const TlType *elem, const TlCpuAccess *a, c
     }
 }
 
+/* One by one, in order, at equal distances. */
+static void store_each(TlCpuGen *g, const TlType *elem, LLVMValueRef first, LLVMValueRef stride,
+                       LLVMValueRef x)
+{
+    LLVMValueRef v = tl_gen_to_mem(&g->gen, elem, x), p[TL_NEST_LANES];
+    int w = tl_gen_width_of(v);
+    tl_cpu_stride_addresses(g, elem->dtype, first, stride, w, p);
+    for (int k = 0; k < w; k++) {
+        LLVMValueRef e = LLVMBuildExtractElement(g->b, v, LLVMConstInt(g->i32, (unsigned)k, 0), "");
+        LLVMSetAlignment(LLVMBuildStore(g->b, e, p[k]), (unsigned)tl_gen_elem_bytes(elem));
+    }
+}
+
 static void store_vector(TlCpuGen *g, const TlCpuAccess *a, const TlType *type, TlCpuSpot *s,
                          TlCpuAt *at, LLVMValueRef x)
 {
@@ -92,10 +105,15 @@ static void store_vector(TlCpuGen *g, const TlCpuAccess *a, const TlType *type, 
         run = tl_cpu_pointer_run(g, &elem, s->ptr, at->width, &first);
         if (stride)
             run = LLVMBuildICmp(g->b, LLVMIntEQ, stride, tl_gen_int(&g->gen, 1), "");
+        bool each = stride && g->m.each_store && mask == LLVMConstAllOnes(LLVMTypeOf(mask)) &&
+                    !elem.ptr && tl_dtype_bits(elem.dtype) >= 8;
         TlCpuFork f = tl_cpu_fork(g, run);
         store_masked(g, &elem, first, x, mask, false);
         tl_cpu_fork_else(g, &f, NULL);
-        store_masked(g, &elem, s->ptr, x, mask, true);
+        if (each)
+            store_each(g, &elem, first, stride, x);
+        else
+            store_masked(g, &elem, s->ptr, x, mask, true);
         tl_cpu_fork_end(g, &f, NULL);
         return;
     }

@@ -16,6 +16,9 @@ typedef struct TlNestMachine {
     int nregs;        /* vector registers */
     bool gathers;     /* masked gathers of elements of 4 and 8 bytes */
     bool one_by_one;  /* which take longer than loads of the elements, as on AMD's */
+    /* At equal distances, elements one by one take no longer than a gather, or a scatter: loads on
+     * AMD's and on those with microcode against leaks, stores everywhere. */
+    bool each_load, each_store;
     bool masks;       /* fast masks for elements of every size */
     bool thirds;      /* loads of every third element, all three at once */
 } TlNestMachine;

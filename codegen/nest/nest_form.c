@@ -15,6 +15,12 @@ static bool is_amd(const TlLlvm *l)
     return cpu && !strncmp(cpu, NAME, strlen(NAME));
 }
 
+/* Is the code for any of an architecture's? */
+static bool is_generic(const TlLlvm *l)
+{
+    return !l->tune && (!l->cpu || !strncmp(l->cpu, "x86-64", strlen("x86-64")));
+}
+
 TlNestMachine tl_nest_machine(const TlLlvm *l)
 {
     bool wide = tl_llvm_has_feature(l, "avx512f"), avx2 = tl_llvm_has_feature(l, "avx2"),
@@ -27,6 +33,8 @@ TlNestMachine tl_nest_machine(const TlLlvm *l)
         .nregs = wide || tl_llvm_has_feature(l, "neon") ? 32 : 16,
         .gathers = avx2 || sve,
         .one_by_one = is_amd(l),
+        .each_load = !sve && (is_amd(l) || is_generic(l)),
+        .each_store = !sve,
         .masks = sve || (tl_llvm_has_feature(l, "avx512bw") && tl_llvm_has_feature(l, "avx512vl")),
         .thirds = tl_llvm_has_feature(l, "neon")};
 }

@@ -3,11 +3,13 @@
  *
  * One kernel solves with every triangle, and one multiplies. T is op(A), or on the right its
  * transpose; a transpose is a view with its strides exchanged, and an upper triangle, seen from its
- * last row and column, is a lower one: the views of T and of B run backwards.
+ * last row and column, is a lower one: the views of T and of B run backwards. Of one column that is
+ * slow, as elements of a row of T would be apart: kernels for such know the triangle, and read A by
+ * rows. Triangles of many rows go by halves, and most of the work is products between these.
  *
  * Cholesky goes by panels of columns (of rows, for an upper triangle), left of which all is done:
  *     1. the block on the diagonal: less the products of what is done, then its own factor
- *     2. below it: the same kernel as tile_trsm, which begins behind what is done
+ *     2. below it: a product, and the solution with that block
  * LU goes by panels of columns, too, and does the rest of the matrix after each:
  *     1. the panel's factors and pivots    2. its exchanges, in the columns on both sides of it
  *     3. the rows of U right of it         4. the product of both from the rest */
@@ -15,6 +17,8 @@
 
 /* Columns of a panel: those that the tiles of choices.def hold. */
 enum { PANEL = 64 };
+/* Rows of a triangle that one kernel does. */
+enum { AT_ONCE = 128 };
 
 typedef struct Solve {
     const char *function;
@@ -77,9 +81,60 @@ static tile_status launch(const Solve *s, TlLibKernel kernel, int form, int64_t 
 typedef struct Triangle {
     bool right, upper, transposed, unit;
     double alpha;
-    int64_t from;  /* rows of X, or on the right columns, that are solved already */
     bool multiply; /* by op(A), not by its inverse */
 } Triangle;
+
+/* C = alpha op(A) op(B) + beta C */
+static tile_status add_product(const Solve *s, const TlLibMatrix *a, bool ta, const TlLibMatrix *b,
+                               bool tb, double alpha, double beta, const TlLibMatrix *c)
+{
+    return tile_gemm_batched(
+        s->kernels, s->stream, s->type, ta ? TILE_TRANSPOSE : TILE_NO_TRANSPOSE,
+        tb ? TILE_TRANSPOSE : TILE_NO_TRANSPOSE, c->rows, c->columns, ta ? a->rows : a->columns,
+        alpha, a->address, a->ld, a->stride, b->address, b->ld, b->stride, beta,
+        (void *)(uintptr_t)c->address, c->ld, c->stride, s->batch, NULL);
+}
+
+static tile_status solve(const Solve *s, const TlLibMatrix *a, const TlLibMatrix *b, Triangle t);
+
+/* The first of b's halves that is solved needs no other, and what follows from it for the second is
+ * a product with the block beside the triangles. A product by op(A) goes the other way. */
+static tile_status solve_halves(const Solve *s, const TlLibMatrix *a, const TlLibMatrix *b,
+                                Triangle t)
+{
+    int64_t n = a->rows, h = (n / 2 + PANEL - 1) / PANEL * PANEL, end = n - h;
+    bool from_top = (t.upper != t.transposed) == t.right;
+    const TlLibMatrix a1 = part(s, a, 0, 0, h, h), a2 = part(s, a, h, h, end, end),
+                      beside = t.upper ? part(s, a, 0, h, h, end) : part(s, a, h, 0, end, h),
+                      b1 = part(s, b, 0, 0, t.right ? b->rows : h, t.right ? h : b->columns),
+                      b2 = t.right ? part(s, b, 0, h, b->rows, end)
+                                   : part(s, b, h, 0, end, b->columns),
+                      *first_a = from_top ? &a1 : &a2, *first = from_top ? &b1 : &b2,
+                      *other_a = from_top ? &a2 : &a1, *other = from_top ? &b2 : &b1;
+    tile_status status = t.multiply ? solve(s, other_a, other, t) : solve(s, first_a, first, t);
+    double by = t.multiply ? t.alpha : -1, beta = t.multiply ? 1 : t.alpha;
+    if (status == TILE_OK)
+        status = t.right ? add_product(s, first, false, &beside, t.transposed, by, beta, other)
+                         : add_product(s, &beside, t.transposed, first, false, by, beta, other);
+    if (status != TILE_OK || t.multiply)
+        return status == TILE_OK ? solve(s, first_a, first, t) : status;
+    t.alpha = 1;
+    return solve(s, other_a, other, t);
+}
+
+/* B is one column, or on the right one row. */
+static tile_status solve_one(const Solve *s, const TlLibMatrix *a, const TlLibMatrix *b, Triangle t)
+{
+    const int64_t x[] = {s->batch, a->rows}, strides[] = {b->stride, t.right ? 1 : b->ld};
+    tile_arg args[5];
+    tl_lib_put_matrix(&args[0], a, s->batch, s->type);
+    tl_lib_put_view(&args[1], b->address, s->type, 2, x, strides);
+    tl_lib_put_factor(&args[2], t.alpha, s->type);
+    args[3] = tile_i32(t.upper);
+    args[4] = tile_i32(t.unit);
+    return launch(s, t.multiply ? TL_LIB_multiply_vector : TL_LIB_solve_vector,
+                  t.transposed != t.right, 1, args, 5);
+}
 
 /* B = alpha op(A)^-1 B, or on the right alpha B op(A)^-1. The same of op(A). */
 static tile_status solve(const Solve *s, const TlLibMatrix *a, const TlLibMatrix *b, Triangle t)
@@ -93,13 +148,17 @@ static tile_status solve(const Solve *s, const TlLibMatrix *a, const TlLibMatrix
     const int64_t x_strides[] = {b->stride, t.right ? b->ld : sign * b->ld, t.right ? sign : 1};
     if (!s->batch || !n || !columns)
         return TILE_OK;
+    if (columns == 1)
+        return solve_one(s, a, b, t);
+    if (n > AT_ONCE)
+        return solve_halves(s, a, b, t);
     tile_arg args[5];
     tl_lib_put_view(&args[0], element(s, a, last, last), s->type, 3, l, l_strides);
     tl_lib_put_view(&args[1], element(s, b, t.right ? 0 : last, t.right ? last : 0), s->type, 3, x,
                     x_strides);
     tl_lib_put_factor(&args[2], t.alpha, s->type);
     args[3] = tile_i32(t.unit);
-    args[4] = tile_i32((int32_t)t.from);
+    args[4] = tile_i32(0); /* nothing of it is solved */
     return t.multiply ? launch(s, TL_LIB_multiply_triangle, t.right, columns, args, 4)
                       : launch(s, TL_LIB_solve_triangle, t.right, columns, args, 5);
 }
@@ -136,9 +195,8 @@ static tile_status trsm(Solve *s, int side, int triangle, int transpose, int dia
     if (backwards)
         turn_back(s);
     return solve(s, &s->a, &s->b,
-                 (Triangle){side == TILE_RIGHT, triangle == TILE_UPPER,
-                            transpose == TILE_TRANSPOSE, diagonal == TILE_UNIT, alpha, 0,
-                            multiply});
+                 (Triangle){side == TILE_RIGHT, triangle == TILE_UPPER, transpose == TILE_TRANSPOSE,
+                            diagonal == TILE_UNIT, alpha, multiply});
 }
 
 tile_status tile_trsm(tile_kernels *kernels, tile_stream *stream, tile_dtype type, tile_side side,
@@ -238,16 +296,31 @@ static tile_status factor_diagonal(const Solve *s, bool upper, int64_t j, int64_
     return launch(s, TL_LIB_factor_cholesky, upper, n, args, 3);
 }
 
-/* The panel below the block, L = A L^-T with the L of the block, or right of it U = U^-T A. */
+/* The panel below the block, L = A L^-T with the L of the block, or right of it U = U^-T A, of
+ * what is left without the products of what is done. */
 static tile_status factor_panel(const Solve *s, bool upper, int64_t j, int64_t n)
 {
-    int64_t end = j + n, rest = s->a.rows - end;
-    TlLibMatrix done = part(s, &s->a, 0, 0, end, end);
-    TlLibMatrix panel = upper ? part(s, &s->a, 0, end, end, rest)
-                              : part(s, &s->a, end, 0, rest, end);
-    return solve(s, &done, &panel,
-                 (Triangle){.right = !upper, .upper = upper, .transposed = true, .alpha = 1,
-                            .from = j});
+    const TlLibMatrix *a = &s->a;
+    int64_t end = j + n, rest = a->rows - end;
+    TlLibMatrix block = part(s, a, j, j, n, n), panel, done, beside;
+    tile_status status = TILE_OK;
+    if (rest <= 0)
+        return status;
+    if (upper) {
+        panel = part(s, a, j, end, n, rest);
+        done = part(s, a, 0, j, j, n);
+        beside = part(s, a, 0, end, j, rest);
+        status = j ? add_product(s, &done, true, &beside, false, -1, 1, &panel) : status;
+    } else {
+        panel = part(s, a, end, j, rest, n);
+        done = part(s, a, j, 0, n, j);
+        beside = part(s, a, end, 0, rest, j);
+        status = j ? add_product(s, &beside, false, &done, true, -1, 1, &panel) : status;
+    }
+    if (status != TILE_OK)
+        return status;
+    return solve(s, &block, &panel,
+                 (Triangle){.right = !upper, .upper = upper, .transposed = true, .alpha = 1});
 }
 
 tile_status tile_potrf_batched(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
@@ -357,10 +430,7 @@ static tile_status update_rest(const Solve *s, int64_t j, int64_t n)
     tile_status status = solve(s, &l, &u, (Triangle){.unit = true, .alpha = 1});
     if (status != TILE_OK || rows <= 0)
         return status;
-    return tile_gemm_batched(s->kernels, s->stream, s->type, TILE_NO_TRANSPOSE, TILE_NO_TRANSPOSE,
-                             rows, columns, n, -1, below.address, a->ld, a->stride, u.address,
-                             a->ld, a->stride, 1, (void *)(uintptr_t)rest.address, a->ld,
-                             a->stride, s->batch, NULL);
+    return add_product(s, &below, false, &u, false, -1, 1, &rest);
 }
 
 /* The n columns from j on: factors, exchanges, and what follows for the rest. */

@@ -35,11 +35,22 @@ static tile_status check(const Symmetric *s, const TlLibExtent *extents)
     return status;
 }
 
+static TlLibCall call_of(const Symmetric *s, TlLibKernel kernel, int form, int64_t a, int64_t b,
+                         int64_t c)
+{
+    return (TlLibCall){.function = s->function,
+                       .images = tl_lib_symmetric_images,
+                       .kernel = kernel,
+                       .type = s->type,
+                       .form = form,
+                       .sizes = {a, b, c},
+                       .batch = 1};
+}
+
 static tile_status launch(const Symmetric *s, TlLibKernel kernel, int form, int64_t a, int64_t b,
                           int64_t c, tile_arg *args, size_t nargs)
 {
-    TlLibCall call = {.function = s->function, .images = tl_lib_symmetric_images, .kernel = kernel,
-                      .type = s->type, .form = form, .sizes = {a, b, c}, .batch = 1};
+    TlLibCall call = call_of(s, kernel, form, a, b, c);
     tl_lib_put_factor(&args[nargs++], s->alpha, s->type);
     tl_lib_put_factor(&args[nargs++], s->beta, s->type);
     args[nargs++] = tile_i32(s->triangle == TILE_UPPER);
@@ -128,5 +139,7 @@ tile_status tile_symv(tile_kernels *kernels, tile_stream *stream, tile_dtype typ
     tile_arg args[6] = {tl_lib_matrix_view(&s.a, type)};
     tl_lib_put_vector(&args[1], x, type, N, incx);
     tl_lib_put_vector(&args[2], y, type, N, incy);
-    return launch(&s, TL_LIB_symv, 0, N, 0, 0, args, 3);
+    const TlLibCall once = call_of(&s, TL_LIB_symv_once, 0, N, 0, 0);
+    return launch(&s, tl_lib_fits(kernels, &once) ? TL_LIB_symv_once : TL_LIB_symv, 0, N, 0, 0,
+                  args, 3);
 }

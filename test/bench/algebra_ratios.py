@@ -3,14 +3,17 @@
     PYTHONPATH=python algebra_ratios.py [--only NAME] [--rounds 7] [--seconds 0.004]
 
 One thread, f32 and f64, the processor's time of a call, the least of the rounds, which take turns. A ratio is the peer's time over ours: below 1 we are
-slower. Ours and OpenBLAS's are calls through ctypes, which take 1 to 2 us each; PyTorch's, of solvers, write to arrays that are there. Matrices that a
-call changes are set anew where they would overflow, which is in the time of both. Run it with a Python that has NumPy and PyTorch, and build/package of
-this tree.
+slower. Ours and OpenBLAS's are called from a loop in C, which cc compiles at the start, as calls through ctypes take a microsecond; solvers beside PyTorch's,
+which write to arrays that are there, are calls from Python. Matrices that a call changes are set anew where they would overflow, which is in the time of
+both. Run it with a Python that has NumPy and PyTorch, and build/package of this tree, on x86-64 or AArch64.
 """
 import argparse
 import ctypes
 import glob
 import os
+import struct
+import subprocess
+import tempfile
 import time
 
 for variable in ("OPENBLAS_NUM_THREADS", "TILE_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -35,27 +38,66 @@ def blas(name):
     return getattr(ctypes.CDLL(found[0]), f"scipy_cblas_{name}64_") if found else None
 
 
+# Integers and addresses go to a function by one list of registers and places, floating-point numbers by another, so any function of C takes this call.
+MOST_WORDS, MOST_REALS = 20, 4
+LOOP = """
+typedef long (*function)(%s);
+int loop(function f, long calls, const long *i, const double *d, int synchronizes, long (*synchronize)(void *), void *stream)
+{
+    for (long n = 0; n < calls; n++) {
+        long wrong = f(%s);
+        if (synchronizes && ((int)wrong || (int)synchronize(stream))) return 1;
+    }
+    return 0;
+}
+""" % (", ".join(["long"] * MOST_WORDS + ["double"] * MOST_REALS),
+       ", ".join([f"i[{n}]" for n in range(MOST_WORDS)] + [f"d[{n}]" for n in range(MOST_REALS)]))
+
+
+def compile_loop():
+    with tempfile.TemporaryDirectory() as folder:
+        source, made = os.path.join(folder, "loop.c"), os.path.join(folder, "loop.so")
+        with open(source, "w", encoding="utf-8") as f:
+            f.write(LOOP)
+        subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", made, source], check=True)
+        return ctypes.CDLL(made).loop
+
+
+loop = compile_loop()
+
+
+class Call:
+    """A function of C with its arguments; ours is done when it returns."""
+
+    def __init__(self, function, args, synchronizes):
+        words, reals = [], []
+        for a in args:
+            if isinstance(a, ctypes.c_float):
+                reals.append(struct.unpack("d", struct.pack("fxxxx", a.value))[0])
+            elif isinstance(a, (float, ctypes.c_double)):
+                reals.append(float(getattr(a, "value", a)))
+            else:
+                words.append(a.ctypes.data if isinstance(a, np.ndarray) else int(getattr(a, "value", a) or 0))
+        self.function, self.keep, self.synchronizes = ctypes.cast(function, ctypes.c_void_p), args, synchronizes
+        self.words = (ctypes.c_long * MOST_WORDS)(*words)
+        self.reals = (ctypes.c_double * MOST_REALS)(*reals)
+        self.wait = ctypes.cast(kernels.native.lib.tile_stream_synchronize, ctypes.c_void_p)
+
+    def repeat(self, calls):
+        if loop(self.function, ctypes.c_long(calls), self.words, self.reals, self.synchronizes, self.wait, ctypes.c_void_p(STREAM)):
+            raise SystemExit("a call failed")
+
+    def __call__(self):
+        self.repeat(1)
+
+
 def ours(name, *args):
-    """A call that is done when it returns."""
-    function, synchronize = getattr(kernels.lib, "tile_" + name), kernels.native.lib.tile_stream_synchronize
-    values = [a.ctypes.data if isinstance(a, np.ndarray) else a for a in args]
-
-    def call(_keep=args):
-        if function(HANDLE, STREAM, *values) or synchronize(STREAM):
-            raise SystemExit(f"{name} failed")
-    return call
+    return Call(getattr(kernels.lib, "tile_" + name), (HANDLE, STREAM, *args), True)
 
 
-def theirs(name, result, *args):
+def theirs(name, _result, *args):
     function = blas(name)
-    if not function:
-        return None
-    function.restype = result
-    values = [ctypes.c_void_p(a.ctypes.data) if isinstance(a, np.ndarray) else ctypes.c_int64(a) if isinstance(a, int) else a for a in args]
-
-    def call(_keep=args):
-        function(*values)
-    return call
+    return Call(function, args, False) if function else None
 
 
 def vectors(n, t, step):
@@ -81,7 +123,7 @@ def matrices(n, k, t):
     real = ctypes.c_float if t is np.float32 else ctypes.c_double
     a = (np.random.rand(n, n) / n + np.eye(n)).astype(t)
     b, c, full = np.random.rand(n, k).astype(t), np.zeros((n, k), t), np.zeros((n, n), t)
-    x, y = np.random.rand(n).astype(t), np.zeros(n, t)
+    x, y, zeros = np.random.rand(n).astype(t), np.zeros(n, t), np.zeros(n, t)  # zeros stay so however often they are solved for
     tri, cblas = (0, 0, 0, 0), (ROW, LEFT, LOWER, NO, NON_UNIT)
     both = {
         "trmm": (ours("trmm_batched", code, *tri, n, k, 0.5, a, n, 0, b, k, 0, 1), theirs(letter + "trmm", None, *map(ctypes.c_int, cblas), n, k, real(0.5), a, n, b, k)),
@@ -96,8 +138,13 @@ def matrices(n, k, t):
             "symv": (ours("symv", code, 0, n, 1.0, a, n, x, 1, 0.0, y, 1),
                      theirs(letter + "symv", None, ctypes.c_int(ROW), ctypes.c_int(LOWER), n, real(1), a, n, x, 1, real(0), y, 1)),
             "trmv": (ours("trmv", code, 0, 0, 0, n, a, n, x, 1), theirs(letter + "trmv", None, *map(ctypes.c_int, (ROW, LOWER, NO, NON_UNIT)), n, a, n, x, 1)),
-            "trsv": (ours("trsv", code, 0, 0, 0, n, a, n, y, 1), theirs(letter + "trsv", None, *map(ctypes.c_int, (ROW, LOWER, NO, NON_UNIT)), n, a, n, y, 1)),
+            "trsv": (ours("trsv", code, 0, 0, 0, n, a, n, zeros, 1), theirs(letter + "trsv", None, *map(ctypes.c_int, (ROW, LOWER, NO, NON_UNIT)), n, a, n, zeros, 1)),
         }
+        for name, upper, transposed in (("upper", 1, 0), ("lower^T", 0, 1)):
+            flags = [ctypes.c_int(v) for v in (ROW, LOWER - upper, NO + transposed, NON_UNIT)]
+            for function in ("trmv", "trsv"):
+                both[f"{function} {name}"] = (ours(function, code, upper, transposed, 0, n, a, n, zeros, 1),
+                                               theirs(letter + function, None, *flags, n, a, n, zeros, 1))
     return both
 
 
@@ -143,8 +190,11 @@ def time_of(run, seconds):
     calls = 1
     while True:
         start = time.process_time()
-        for _ in range(calls):
-            run()
+        if isinstance(run, Call):
+            run.repeat(calls)
+        else:
+            for _ in range(calls):
+                run()
         took = time.process_time() - start
         if took >= seconds:
             return took / calls * 1e6

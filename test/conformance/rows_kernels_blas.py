@@ -162,7 +162,7 @@ symm("nothing", "f32", 0, 4, True)
 symm("no_columns", "f64", 4, 0, False)
 
 
-def symv(name, t, n, upper, alpha=1, beta=0, step=1, **consts):
+def symv(name, t, n, upper, alpha=1, beta=0, step=1, once=False, **consts):
     A, used = half(t, 1, n, upper)
 
     def want(a):
@@ -170,9 +170,10 @@ def symv(name, t, n, upper, alpha=1, beta=0, step=1, **consts):
         return {"y": rounded(v, t)}
 
     x = Arr(t, small(t, 2, n * step, lo=-2, hi=3).store[::step])
-    kernel_row("blas", "blas_symv", f"{t}_{name}", {
+    tiles = dict(BYTES=64) if once else dict(BN=16, BK=16)
+    kernel_row("blas", "blas_symv_once" if once else "blas_symv", f"{t}_{name}", {
         "A": A, "x": x, "y": small(t, 3, n) if beta else poison(t, n), "alpha": alpha, "beta": beta, "upper": int(upper)
-    }, want, T=t, **{**dict(BN=16, BK=16), **consts})
+    }, want, T=t, **{**tiles, **consts})
 
 
 symv("lower", "f32", 37, False, beta=2, step=3)
@@ -181,3 +182,9 @@ symv("wide_blocks", "f32", 90, True, BN=16, BK=64)
 symv("narrow_blocks", "f32", 90, False, BN=64, BK=16, beta=1)
 symv("one", "f64", 1, False, beta=1)
 symv("nothing", "f32", 0, True)
+symv("lower", "f32", 37, False, beta=2, step=3, once=True)
+symv("upper", "f32", 93, True, once=True)
+symv("lower_64", "f64", 70, False, alpha=2, beta=1, once=True)
+symv("upper_64", "f64", 51, True, alpha=-1, step=2, BYTES=32, once=True)
+symv("one", "f64", 1, False, beta=1, once=True)
+symv("nothing", "f32", 0, True, once=True)

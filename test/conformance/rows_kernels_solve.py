@@ -1,7 +1,7 @@
 """std.kernels.solve against NumPy: triangles on either side, with their own or with a diagonal of ones; Cholesky, LU,
 QR, exchanges of rows; what must not be used is NaN; pivots that are not positive, or 0; numbers whose squares overflow;
 sizes of less than a block, of several, of 1 and of nothing."""
-from kernel_library import EPS, bytes_as, exact, f64, kernel_row, near, np, poison
+from kernel_library import EPS, Arr, bytes_as, exact, f64, kernel_row, near, np, poison
 from values import rng, small
 
 UNIT = {"f32": EPS, "f64": 2.0**-53}
@@ -77,6 +77,38 @@ multiply("f64", 0, 5, 5)
 multiply("f32", 2, 37, 1, BN=8, BK=1, BJ=64)
 multiply("f64", 1, 20, 3, right=True, unit=1, BN=16, BK=1)
 multiply("f32", 1, 70, 40, BN=64, BK=64, BJ=64)
+
+
+def vectors(kernel, name, t, z, n, trans, upper, unit=0, alpha=1.0, step=1, **tiles):
+    """One column, with either triangle of a as it is stored; elements of x `step` apart, or backwards."""
+    solves = kernel == "solve_vector"
+    low = triangle(t, z, n, unit).store.astype(np.float64)
+    held = np.swapaxes(low, 1, 2) if upper else low
+    used = np.tril(np.nan_to_num(low), -1) + (np.eye(n) if unit else np.nan_to_num(low) * np.eye(n))
+    used = np.swapaxes(used, 1, 2) if upper != trans else used
+    x = small(t, 2, z, n * abs(step))
+    x = Arr(t, x.store[:, ::step])
+
+    def want(a):
+        (b,) = f64(a, "x")
+        y = alpha * (np.linalg.solve(used, b[:, :, None]) if solves and z * n else used @ b[:, :, None])[:, :, 0]
+        return {"x": near(y, 16 * (n + 1) * UNIT[t] * (np.abs(y).max(initial=0) + 8), t)}
+
+    kernel_row("solve", kernel, name, {
+        "a": bytes_as(t, np.ascontiguousarray(held)), "x": x, "alpha": alpha, "upper": int(upper), "unit": unit
+    }, want, T=t, TRANS=trans, **{**dict(BN=8, BJ=16), **tiles})
+
+
+for kernel in ("solve_vector", "multiply_vector"):
+    for trans, upper in ((False, False), (False, True), (True, False), (True, True)):
+        form = f"{'t' if trans else 'n'}{'u' if upper else 'l'}"
+        vectors(kernel, f"{form}_f32", "f32", 2, 43, trans, upper, alpha=-0.5)
+        vectors(kernel, f"{form}_f64_unit", "f64", 1, 24, trans, upper, unit=1)
+        vectors(kernel, f"{form}_f32_apart", "f32", 1, 37, trans, upper, step=3 if trans else -2)
+        vectors(kernel, f"{form}_wide", "f64", 1, 70, trans, upper, BN=4, BJ=64, alpha=2.0)
+    vectors(kernel, "one", "f64", 3, 1, False, True, alpha=3.0)
+    vectors(kernel, "nothing", "f32", 2, 0, True, False)
+    vectors(kernel, "no_matrix", "f32", 0, 5, False, False)
 
 
 def cholesky(name, t, z, n, upper=False, first=0, before=0, spoil=None, **consts):

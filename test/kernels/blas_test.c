@@ -372,12 +372,14 @@ static void vectors_of(tile_dtype type)
 static void each_type(tile_dtype type, tile_dtype result)
 {
     static const int64_t sizes[][2] = {{1, 1}, {5, 1}, {0, 3}, {3, 0},
-                                       {17, 20}, {70, 65}, {130, 9}};
+                                       {17, 20}, {70, 65}, {130, 9}, {9, 300}, {1, 140}};
     (void)result;
     if (type != TILE_F32 && type != TILE_F64)
         return;
     vectors_of(type);
-    for (int i = 0; i < (brief ? 5 : 7); i++) {
+    if (!brief) /* more rows than one program has */
+        symv_of(type, 2051, type == TILE_F64, 1, 1, 0);
+    for (int i = 0; i < (brief ? 5 : 9); i++) {
         for (int form = 0; form < 16; form++)
             trmm_of(type, sizes[i][0], sizes[i][1], form);
         for (int form = 0; form < 8; form++) {

@@ -378,11 +378,12 @@ static void each_type(tile_dtype type, tile_dtype result)
 {
     static const int64_t sizes[][3] = {{1, 1, 1},   {2, 5, 3},    {0, 4, 4},    {2, 0, 5},
                                        {2, 5, 0},   {1, 16, 17},  {2, 37, 1},   {1, 1, 40},
-                                       {1, 70, 33}, {1, 33, 131}, {3, 130, 20}, {1, 150, 150}};
+                                       {1, 70, 33}, {1, 33, 131}, {3, 130, 20}, {1, 150, 150},
+                                       {1, 300, 7}};
     (void)result;
     if (type != TILE_F32 && type != TILE_F64)
         return;
-    for (int i = 0; i < (brief ? 9 : 12); i++) {
+    for (int i = 0; i < (brief ? 9 : 13); i++) {
         const int64_t *s = sizes[i];
         for (int form = 0; form < 16; form++)
             trsm_of(type, s[0], s[1], s[2], form);
