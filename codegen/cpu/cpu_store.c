@@ -62,6 +62,45 @@ static void store_every(TlCpuGen *g, const TlType *elem, const TlCpuAccess *a, c
     }
 }
 
+/* Lane by lane, all inside. */
+static void store_lanes(TlCpuGen *g, const TlType *elem, LLVMValueRef first, LLVMValueRef stride,
+                        LLVMValueRef x)
+{
+    int w = tl_gen_width_of(x);
+    x = tl_gen_to_mem(&g->gen, elem, x);
+    for (int k = 0; k < w; k++) {
+        LLVMValueRef by = LLVMBuildMul(g->b, tl_gen_int(&g->gen, k), stride, ""),
+                     p = tl_gen_address(&g->gen, elem->dtype, first, by),
+                     lane =
+                         LLVMBuildExtractElement(g->b, x, LLVMConstInt(g->i32, (unsigned)k, 0), ""),
+                     store = LLVMBuildStore(g->b, lane, p);
+        LLVMSetAlignment(store, (unsigned)tl_gen_elem_bytes(elem));
+    }
+}
+
+/* At a distance that only the launch knows, all inside: two to four elements apart; else scattered,
+ * or where that is slower, one by one. */
+static void store_all_apart(TlCpuGen *g, const TlCpuAccess *a, const TlType *elem, TlCpuAt *at,
+                            LLVMValueRef ptrs, LLVMValueRef stride, LLVMValueRef x)
+{
+    enum { LEAST = 2, MOST = 4 };
+    bool every = g->plan->m.masks && tl_dtype_bits(a->a->place.base->type->dtype) >= 8;
+    LLVMValueRef all = LLVMConstAllOnes(tl_gen_vec(g->i1, at->width)),
+                 first = LLVMBuildExtractElement(g->b, ptrs, LLVMConstInt(g->i32, 0, 0), "");
+    TlCpuFork f[MOST + 1];
+    for (int by = LEAST; every && by <= MOST; by++) {
+        f[by] = tl_cpu_fork(g, LLVMBuildICmp(g->b, LLVMIntEQ, stride, tl_gen_int(&g->gen, by), ""));
+        store_every(g, elem, a, at, x, all, by);
+        tl_cpu_fork_else(g, &f[by], NULL);
+    }
+    if (g->m.one_by_one || tl_gen_elem_bytes(elem) < 4)
+        store_lanes(g, elem, first, stride, x);
+    else
+        store_masked(g, elem, ptrs, x, all, true);
+    for (int by = MOST; every && by >= LEAST; by--)
+        tl_cpu_fork_end(g, &f[by], NULL);
+}
+
 static void store_vector(TlCpuGen *g, const TlCpuAccess *a, const TlType *type, TlCpuSpot *s,
                          TlCpuAt *at, LLVMValueRef x)
 {
@@ -95,7 +134,10 @@ static void store_vector(TlCpuGen *g, const TlCpuAccess *a, const TlType *type, 
         TlCpuFork f = tl_cpu_fork(g, run);
         store_masked(g, &elem, first, x, mask, false);
         tl_cpu_fork_else(g, &f, NULL);
-        store_masked(g, &elem, s->ptr, x, mask, true);
+        if (stride && mask == LLVMConstAllOnes(LLVMTypeOf(mask)))
+            store_all_apart(g, a, &elem, at, s->ptr, stride, x);
+        else
+            store_masked(g, &elem, s->ptr, x, mask, true);
         tl_cpu_fork_end(g, &f, NULL);
         return;
     }

@@ -302,7 +302,7 @@ static void put_nest(Print *p, const TlNest *n)
     put_vector(p, n);
     put_split(p, n);
     put_flag(p, n->zero_rows, "zeros for rows outside");
-    put_flag(p, n->by_row, "row by row");
+    put_flag(p, n->by_row && !n->unrolled, "row by row");
     put_flag(p, n->begins, "tested before it, too");
     put_flag(p, n->overlaps, "the last vector overlaps where all is inside");
     if (n->spreads.len)
@@ -463,6 +463,9 @@ static void put_fold_title(const TlNests *plan, TlSbuf *out)
     for (uint32_t i = 0; i < f->views.len; i++)
         tl_sbuf_putf(out, "%s%s", i ? ", " : "",
                      plan->fn->info->params.data[f->views.data[i]->index].name);
+    for (uint32_t i = 0; i < f->dense.len; i++)
+        tl_sbuf_putf(out, "%s%s", i ? ", " : "whose elements lie side by side in ",
+                     plan->fn->info->params.data[f->dense.data[i]->index].name);
     for (uint32_t axis = 0, n = 0; f->alone >> axis; axis++)
         if (f->alone >> axis & 1)
             tl_sbuf_putf(out, "%sone program along grid axis %u",
