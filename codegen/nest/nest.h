@@ -462,6 +462,10 @@ typedef struct TlNest {
     int64_t work;           /* the same, where a sum is 1 */
     TL_VEC(TlOp *) spreads; /* of those, what is spread (TlNestSpread) */
     TL_VEC(const struct TlNestSliding *) sliding; /* of those, what slides along the lanes */
+    /* Of a store that goes down columns of so many lanes; where the program has no code of its own
+     * for all inside, it asks itself. */
+    TL_VEC(const struct TlNestSliding *) sliding_rows;
+    int column_width; /* 0: the width */
     bool differs; /* values may differ outside, as they depend on more than what is inside */
     bool outside; /* from some position on along the lanes nothing is inside */
     /* Loads of which a row is outside read zeros there, instead of testing all of the nest. */
@@ -572,7 +576,8 @@ typedef struct TlNestTaps {
     TlNestTapStep step[TL_NEST_TAP_STEPS];
     TlValue *tap[TL_NEST_TAPS];
 } TlNestTaps;
-/* The op of such taps, maybe of several rows, and of other values. */
+/* The op of such taps, maybe of several rows, and of other values. Where a store goes down columns,
+ * taps may be rows further on instead, and what is moved back are states of rows before. */
 typedef struct TlNestSliding {
     TlOp *op;
     TlValue *floor; /* a number that is one of the operands: no tap is NaN beside it. NULL: none */
