@@ -130,6 +130,7 @@ typedef struct TlCpuRow {
 typedef struct TlCpuColumn {
     int rows; /* the dimension */
     TlMap has;
+    TlMap *states; /* of what slides down, by taps: of a state and a row */
 } TlCpuColumn;
 
 /* A position in a loop nest: one scalar index per dimension; in `lane`, lanes idx, idx + 1, ...,
@@ -440,6 +441,11 @@ LLVMValueRef tl_cpu_sliding_tested(TlCpuGen *g, const TlNest *n);
 /* The states before the vector at `begin`, where all is inside. */
 void tl_cpu_sliding_begin(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef begin,
                           LLVMValueRef *state);
+/* At a row of a column: computes what slides down, which the position then has. */
+void tl_cpu_sliding_down(TlCpuGen *g, TlCpuAt *at);
+uint32_t tl_cpu_taps_down(const TlNest *n); /* taps that slide so */
+/* i1: do starts of such taps follow each other, where bounds keep them inside? */
+LLVMValueRef tl_cpu_sliding_follows(TlCpuGen *g, const TlNest *n);
 /* At a vector: computes what slides, which the position then has, and the states behind it. */
 void tl_cpu_sliding_step(TlCpuGen *g, TlCpuAt *at, LLVMValueRef *state);
 

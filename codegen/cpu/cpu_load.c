@@ -56,8 +56,8 @@ void tl_cpu_stride_addresses(TlCpuGen *g, TlDtype of_memory, LLVMValueRef first,
 }
 
 /* Elements at equal distances from `first` on, one by one. of_memory: what the distance counts. */
-static LLVMValueRef load_each(TlCpuGen *g, const TlType *elem, TlDtype of_memory,
-                              LLVMValueRef first, LLVMValueRef stride, int width)
+static LLVMValueRef load_each(TlCpuGen *g, const TlCpuAccess *a, const TlType *elem,
+                              TlDtype of_memory, LLVMValueRef first, LLVMValueRef stride, int width)
 {
     LLVMTypeRef type = tl_gen_mem_type(&g->gen, elem);
     LLVMValueRef r = LLVMGetPoison(tl_gen_vec(type, width)), p[TL_NEST_LANES];
@@ -65,32 +65,11 @@ static LLVMValueRef load_each(TlCpuGen *g, const TlType *elem, TlDtype of_memory
     for (int k = 0; k < width; k++) {
         LLVMValueRef x = LLVMBuildLoad2(g->b, type, p[k], "");
         LLVMSetAlignment(x, (unsigned)tl_dtype_bytes(of_memory));
+        if (a->a->constant)
+            tl_llvm_set_metadata(g->l, x, "invariant.load", NULL, 0);
         r = LLVMBuildInsertElement(g->b, r, x, tl_cpu_i32(g, (uint64_t)k), "");
     }
     return tl_gen_from_mem(&g->gen, elem, r);
-}
-
-/* Lanes whose distance only the launch knows: side by side, all of one element, or apart. */
-static LLVMValueRef load_by_stride(TlCpuGen *g, const TlCpuAccess *a, const TlType *elem,
-                                   LLVMValueRef ptrs, LLVMValueRef stride, LLVMValueRef mask,
-                                   LLVMValueRef other, int width)
-{
-    LLVMValueRef first = LLVMBuildExtractElement(g->b, ptrs, tl_cpu_i32(g, 0), ""),
-                 dense = LLVMBuildICmp(g->b, LLVMIntEQ, stride, tl_gen_int(&g->gen, 1), ""),
-                 same = LLVMBuildICmp(g->b, LLVMIntEQ, stride, tl_gen_int(&g->gen, 0), "");
-    bool each = g->m.each_load && mask == LLVMConstAllOnes(LLVMTypeOf(mask)) && !elem->ptr &&
-                tl_dtype_bits(elem->dtype) >= 8;
-    TlCpuFork f = tl_cpu_fork(g, dense);
-    tl_cpu_fork_else(g, &f, tl_cpu_masked_load(g, elem, first, mask, other, width, false));
-    TlCpuFork one = tl_cpu_fork(g, same);
-    LLVMValueRef any = LLVMBuildNot(g->b, tl_cpu_in_no_lane(g, mask), ""),
-                 x = tl_cpu_plain_load(g, a, elem, row_or_zeros(g, first, any), 1);
-    x = LLVMBuildSelect(g->b, mask, tl_gen_splat(&g->gen, x, width), other, "");
-    tl_cpu_fork_else(g, &one, x);
-    x = each ? load_each(g, elem, elem->dtype, first, stride, width)
-             : tl_cpu_masked_load(g, elem, ptrs, mask, other, width, true);
-    x = tl_cpu_fork_end(g, &one, x);
-    return tl_cpu_fork_end(g, &f, x);
 }
 
 static LLVMValueRef load_contiguous(TlCpuGen *g, const TlCpuAccess *a, const TlType *elem,
@@ -237,6 +216,52 @@ static LLVMValueRef load_every(TlCpuGen *g, const TlType *elem, LLVMValueRef p, 
             tl_cpu_plain_load(g, t.first, elem, tl_gen_address(&g->gen, elem->dtype, p, by), width);
     }
     return tl_cpu_every(g, v, stride, width, t.before, last);
+}
+
+/* Elements at equal distances that only the launch knows, all inside: two to four apart, as an
+ * image's channels and parts of complex numbers are, of so many vectors; else gathered from `ptrs`,
+ * or one by one where that takes longer, or `ptrs` is NULL. */
+static LLVMValueRef load_all_apart(TlCpuGen *g, const TlCpuAccess *a, const TlType *elem,
+                                   LLVMValueRef first, LLVMValueRef ptrs, LLVMValueRef stride,
+                                   int width)
+{
+    enum { LEAST = 2, MOST = 4 };
+    TlCpuFork f[MOST + 1];
+    for (int by = LEAST; by <= MOST; by++) {
+        f[by] = tl_cpu_fork(g, LLVMBuildICmp(g->b, LLVMIntEQ, stride, tl_gen_int(&g->gen, by), ""));
+        Together t = {.first = a};
+        tl_cpu_fork_else(g, &f[by], load_every(g, elem, first, width, by, t));
+    }
+    LLVMValueRef x =
+        ptrs && !g->m.each_load
+            ? tl_cpu_masked_load(g, elem, ptrs, LLVMConstAllOnes(tl_gen_vec(g->i1, width)),
+                                 tl_gen_const(&g->gen, elem, 0, width), width, true)
+            : load_each(g, a, elem, elem->dtype, first, stride, width);
+    for (int by = MOST; by >= LEAST; by--)
+        x = tl_cpu_fork_end(g, &f[by], x);
+    return x;
+}
+
+/* Lanes whose distance only the launch knows: side by side, all of one element, or apart. */
+static LLVMValueRef load_by_stride(TlCpuGen *g, const TlCpuAccess *a, const TlType *elem,
+                                   LLVMValueRef ptrs, LLVMValueRef stride, LLVMValueRef mask,
+                                   LLVMValueRef other, int width)
+{
+    LLVMValueRef first = LLVMBuildExtractElement(g->b, ptrs, tl_cpu_i32(g, 0), ""),
+                 dense = LLVMBuildICmp(g->b, LLVMIntEQ, stride, tl_gen_int(&g->gen, 1), ""),
+                 same = LLVMBuildICmp(g->b, LLVMIntEQ, stride, tl_gen_int(&g->gen, 0), "");
+    TlCpuFork f = tl_cpu_fork(g, dense);
+    tl_cpu_fork_else(g, &f, tl_cpu_masked_load(g, elem, first, mask, other, width, false));
+    TlCpuFork one = tl_cpu_fork(g, same);
+    LLVMValueRef any = LLVMBuildNot(g->b, tl_cpu_in_no_lane(g, mask), ""),
+                 x = tl_cpu_plain_load(g, a, elem, row_or_zeros(g, first, any), 1);
+    x = LLVMBuildSelect(g->b, mask, tl_gen_splat(&g->gen, x, width), other, "");
+    tl_cpu_fork_else(g, &one, x);
+    bool all =
+        mask == LLVMConstAllOnes(LLVMTypeOf(mask)) && !elem->ptr && tl_dtype_bits(elem->dtype) >= 8;
+    x = all ? load_all_apart(g, a, elem, first, ptrs, stride, width)
+            : tl_cpu_masked_load(g, elem, ptrs, mask, other, width, true);
+    return tl_cpu_fork_end(g, &f, tl_cpu_fork_end(g, &one, x));
 }
 
 /* i1: is one element of the position inside, by lane `lane`? */
@@ -490,6 +515,16 @@ static LLVMValueRef load_strided(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt 
     return tl_cpu_fork_end(g, &f, x ? x : tl_cpu_load_apart(g, op, a, at));
 }
 
+/* The same of bytes or words, which may be side by side, too. */
+static LLVMValueRef load_short_apart(TlCpuGen *g, const TlCpuAccess *a, const TlType *elem,
+                                     LLVMValueRef first, LLVMValueRef stride, int width)
+{
+    TlCpuFork f =
+        tl_cpu_fork(g, LLVMBuildICmp(g->b, LLVMIntEQ, stride, tl_gen_int(&g->gen, 1), ""));
+    tl_cpu_fork_else(g, &f, tl_cpu_plain_load(g, a, elem, first, width));
+    return tl_cpu_fork_end(g, &f, load_all_apart(g, a, elem, first, NULL, stride, width));
+}
+
 /* Bytes or words at equal distances, all inside: one by one, as no instruction gathers them. NULL:
  * they are not such. elem: of what lies at their addresses. */
 static LLVMValueRef load_short_ones(TlCpuGen *g, TlType elem, TlCpuAccess *a, TlCpuAt *at)
@@ -505,7 +540,10 @@ static LLVMValueRef load_short_ones(TlCpuGen *g, TlType elem, TlCpuAccess *a, Tl
     TlCpuSpot s = tl_cpu_view_spot(g, a, &one, false);
     if (s.uniform) /* an index tile says which row it is, and that may be outside */
         return NULL;
-    return load_each(g, &elem, of_memory, s.ptr, a->stride[axis], at->width);
+    LLVMValueRef stride = tl_cpu_launch_stride(a, at->lane);
+    if (stride && elem.dtype == of_memory)
+        return load_short_apart(g, a, &elem, s.ptr, stride, at->width);
+    return load_each(g, a, &elem, of_memory, s.ptr, a->stride[axis], at->width);
 }
 
 LLVMValueRef tl_cpu_eval_words(TlCpuGen *g, TlOp *op, TlCpuAt *at)

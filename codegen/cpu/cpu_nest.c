@@ -428,25 +428,30 @@ static void each_position(TlCpuGen *g, const TlCpuAt *outer, int d, const TlCpuB
     }
 }
 
+/* i1: is all of the nest inside? */
+static LLVMValueRef is_nest_inside(TlCpuGen *g, const TlNest *n, const TlCpuBounds *bounds)
+{
+    LLVMValueRef extent = tl_gen_int(&g->gen, n->form.extent[n->lane]),
+                 zero = tl_gen_int(&g->gen, 0),
+                 all = LLVMBuildICmp(g->b, LLVMIntEQ, bounds->end, extent, "");
+    if (bounds->begin)
+        all = LLVMBuildAnd(g->b, all, LLVMBuildICmp(g->b, LLVMIntEQ, bounds->begin, zero, ""), "");
+    for (int d = 0; d < n->form.rank; d++) {
+        LLVMValueRef rows = is_all(g, n, d, bounds->from[d], bounds->to[d]),
+                     inside = is_all(g, n, d, bounds->low[d], bounds->high[d]);
+        all = rows ? LLVMBuildAnd(g->b, all, rows, "") : all;
+        all = inside ? LLVMBuildAnd(g->b, all, inside, "") : all;
+    }
+    return all;
+}
+
 /* All positions, one after the other: whole, or tested. */
 static void unrolled(TlCpuGen *g, TlCpuAt *at, const TlCpuBounds *bounds, const Body *body)
 {
     const TlNest *n = at->row->nest;
     TlCpuFork f;
     if (bounds->end) {
-        LLVMValueRef extent = tl_gen_int(&g->gen, n->form.extent[n->lane]),
-                     zero = tl_gen_int(&g->gen, 0),
-                     all = LLVMBuildICmp(g->b, LLVMIntEQ, bounds->end, extent, "");
-        if (bounds->begin)
-            all = LLVMBuildAnd(g->b, all, LLVMBuildICmp(g->b, LLVMIntEQ, bounds->begin, zero, ""),
-                               "");
-        for (int d = 0; d < at->rank; d++) {
-            LLVMValueRef rows = is_all(g, n, d, bounds->from[d], bounds->to[d]),
-                         inside = is_all(g, n, d, bounds->low[d], bounds->high[d]);
-            all = rows ? LLVMBuildAnd(g->b, all, rows, "") : all;
-            all = inside ? LLVMBuildAnd(g->b, all, inside, "") : all;
-        }
-        f = tl_cpu_fork(g, all);
+        f = tl_cpu_fork(g, is_nest_inside(g, n, bounds));
         at->whole = true;
         each_position(g, at, 0, NULL, body);
         tl_cpu_fork_else(g, &f, NULL);
@@ -486,22 +491,26 @@ static void each_column(TlCpuGen *g, const TlCpuAt *outer, const Body *body)
     TlCpuColumn column = {.rows = n->rows_dim};
     TlCpuLoop l;
     tl_map_init(&column.has, g->arena);
-    tl_cpu_loop_known(g, &l, 0, n->form.extent[n->lane], n->width, 0, NULL);
+    column.states = TL_NEW_ARRAY(g->arena, TlMap, tl_cpu_taps_down(n) + 1);
+    for (uint32_t i = 0; i < tl_cpu_taps_down(n); i++)
+        tl_map_init(&column.states[i], g->arena);
+    at.width = n->column_width ? n->column_width : n->width;
+    tl_cpu_loop_known(g, &l, 0, n->form.extent[n->lane], at.width, 0, NULL);
     at.column = &column;
     at.idx[n->lane] = l.i;
     for (int64_t i = 0; i < n->form.extent[n->rows_dim]; i++) {
         at.idx[n->rows_dim] = tl_gen_int(&g->gen, i);
         tl_map_init(&at.memo, g->arena);
+        tl_cpu_sliding_down(g, &at);
         body->run(g, &at, body->user);
     }
     tl_cpu_loop_end(g, &l, NULL);
 }
 
-/* All rows of a vector, then those of the next one. All of the program is inside. */
+/* All rows of a vector, then those of the next one. All of the nest is inside. */
 static void columns(TlCpuGen *g, TlCpuAt *at, const Body *body)
 {
     const TlNest *n = at->row->nest;
-    TL_ASSERT(g->whole, "'%s' goes down columns, and tests", g->fn->name);
     at->whole = true;
     for (int d = 0; d < at->rank; d++)
         at->idx[d] = tl_gen_int(&g->gen, 0);
@@ -571,6 +580,29 @@ void tl_cpu_nest_abreast(TlCpuGen *g, const TlNest *n, TlCpuBody body, void *use
     tl_cpu_loops_end(g, &loops);
 }
 
+/* ---- row by row ---- */
+
+static void by_rows(TlCpuGen *g, TlCpuAt *at, const TlCpuBounds *bounds, const Body *body)
+{
+    TlCpuRow *row = at->row;
+    const TlNest *n = row->nest;
+    TlCpuLoops loops = {.skip = bounds->end ? n->form.lane : -1, .dim = -1, .bounds = bounds};
+    if (bounds->end)
+        tl_cpu_prefetch_begin(g, row);
+    tl_cpu_loops_begin(g, &loops, &n->form, at);
+    if (!bounds->end) {
+        run(g, at, body);
+    } else {
+        TlCpuBounds of_row = bounds_of_row(g, bounds, at);
+        tl_cpu_read_rows(g, row, at);
+        if (n->split == TL_NEST_ONE)
+            one_vector(g, at, of_row.end, body);
+        else
+            whole_and_rest(g, at, &of_row, body);
+    }
+    tl_cpu_loops_end(g, &loops);
+}
+
 void tl_cpu_nest(TlCpuGen *g, const TlNest *n, TlCpuBody run_body, void *user)
 {
     Body body = {run_body, user};
@@ -587,19 +619,15 @@ void tl_cpu_nest(TlCpuGen *g, const TlNest *n, TlCpuBody run_body, void *user)
         unrolled(g, &at, &bounds, &body);
         return;
     }
-    TlCpuLoops loops = {.skip = bounds.end ? n->form.lane : -1, .dim = -1, .bounds = &bounds};
-    if (bounds.end)
-        tl_cpu_prefetch_begin(g, &row);
-    tl_cpu_loops_begin(g, &loops, &n->form, &at);
-    if (!bounds.end) {
-        run(g, &at, &body);
-    } else {
-        TlCpuBounds of_row = bounds_of_row(g, &bounds, &at);
-        tl_cpu_read_rows(g, &row, &at);
-        if (n->split == TL_NEST_ONE)
-            one_vector(g, &at, of_row.end, &body);
-        else
-            whole_and_rest(g, &at, &of_row, &body);
+    if (n->columns != n || g->plan->whole) {
+        by_rows(g, &at, &bounds, &body);
+        return;
     }
-    tl_cpu_loops_end(g, &loops);
+    LLVMValueRef inside = is_nest_inside(g, n, &bounds);
+    TlCpuFork f = tl_cpu_fork(g, LLVMBuildAnd(g->b, inside, tl_cpu_sliding_follows(g, n), ""));
+    TlCpuAt down = at;
+    columns(g, &down, &body);
+    tl_cpu_fork_else(g, &f, NULL);
+    by_rows(g, &at, &bounds, &body);
+    tl_cpu_fork_end(g, &f, NULL);
 }

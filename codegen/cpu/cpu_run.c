@@ -490,6 +490,12 @@ static LLVMValueRef may_run_folded(TlCpuGen *g)
         const TlGenView *v = g->view[f->views.data[i]->id];
         may = LLVMBuildAnd(g->b, may, has_whole_rows(g, v, f->row), "");
     }
+    for (uint32_t i = 0; i < f->dense.len; i++) {
+        const TlGenView *v = g->view[f->dense.data[i]->id];
+        LLVMValueRef by = v->stride[v->rank - 1],
+                     is = LLVMBuildICmp(g->b, LLVMIntEQ, by, tl_gen_int(&g->gen, 1), "");
+        may = LLVMBuildAnd(g->b, may, is, "");
+    }
     return may;
 }
 

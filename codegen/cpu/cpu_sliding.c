@@ -27,15 +27,16 @@ uint32_t tl_cpu_sliding_states(const TlCpuGen *g, const TlCpuAt *at)
     return states;
 }
 
-/* Does the tap's load begin `by` elements behind the first one's, as numbers of 64 bits? */
-static LLVMValueRef is_behind(TlCpuGen *g, const TlNest *n, const TlNestAccess *first,
+/* Does the tap's load begin `by` elements behind the first one's along a dimension, in numbers of
+ * 64 bits? */
+static LLVMValueRef is_behind(TlCpuGen *g, int dim, const TlNestAccess *first,
                               const TlNestAccess *tap, int by)
 {
     const TlCpuAccess *a = tl_cpu_access_of(g, first->op), *b = tl_cpu_access_of(g, tap->op);
     LLVMValueRef all = LLVMConstInt(g->i1, 1, 0);
     for (uint32_t i = 0; i < first->place.naxes; i++) {
         const TlAxis *axis = &first->place.axes[i];
-        if (first->axis[i].dim != n->lane || axis->kind == TL_AXIS_SCALAR)
+        if (first->axis[i].dim != dim || axis->kind == TL_AXIS_SCALAR)
             continue;
         int64_t step = axis->kind == TL_AXIS_SLICE ? axis->step : 1;
         LLVMValueRef to = LLVMBuildAdd(g->b, a->start[i], tl_gen_int(&g->gen, by * step), "");
@@ -53,8 +54,24 @@ LLVMValueRef tl_cpu_sliding_tested(TlCpuGen *g, const TlNest *n)
             const TlNestAccess *first = tl_nest_tap_load(g->plan, t->tap[0]);
             for (int m = 1; m < t->n; m++) {
                 const TlNestAccess *tap = tl_nest_tap_load(g->plan, t->tap[m]);
-                LLVMValueRef is = is_behind(g, n, first, tap, m);
+                LLVMValueRef is = is_behind(g, n->lane, first, tap, m);
                 all = all ? LLVMBuildAnd(g->b, all, is, "") : is;
+            }
+        }
+    return all;
+}
+
+LLVMValueRef tl_cpu_sliding_follows(TlCpuGen *g, const TlNest *n)
+{
+    LLVMValueRef all = LLVMConstInt(g->i1, 1, 0);
+    for (uint32_t i = 0; i < n->sliding_rows.len && n->differs; i++)
+        for (uint32_t k = 0; k < n->sliding_rows.data[i]->taps.len; k++) {
+            const TlNestTaps *t = n->sliding_rows.data[i]->taps.data[k];
+            const TlNestAccess *first = tl_nest_tap_load(g->plan, t->tap[0]);
+            for (int m = 1; m < t->n; m++) {
+                const TlNestAccess *tap = tl_nest_tap_load(g->plan, t->tap[m]);
+                LLVMValueRef is = is_behind(g, n->rows_dim, first, tap, m);
+                all = LLVMBuildAnd(g->b, all, is, "");
             }
         }
     return all;
@@ -192,6 +209,64 @@ static void step_spread(TlCpuGen *g, TlOp *op, const TlNestSpread *s, TlCpuAt *a
     *state = x;
 }
 
+/* The op of taps, r, and of the other operands, which the position then has. */
+static void with_others(TlCpuGen *g, const TlNestSliding *s, TlCpuAt *at, LLVMValueRef r)
+{
+    for (uint32_t k = 0; k < s->others.len; k++) {
+        LLVMValueRef in[2] = {r, tl_cpu_eval(g, s->others.data[k], at)};
+        r = tl_gen_again(&g->gen, s->op, in, kinds_of_states(g, s), all_kinds(g, s));
+    }
+    tl_map_put(&at->memo, s->op->out[0]->id, (uint64_t)(uintptr_t)r);
+}
+
+uint32_t tl_cpu_taps_down(const TlNest *n)
+{
+    uint32_t taps = 0;
+    for (uint32_t i = 0; i < n->sliding_rows.len; i++)
+        taps += n->sliding_rows.data[i]->taps.len;
+    return taps;
+}
+
+/* State `k` at a row, counted from the first tap's on; each is computed once. */
+static LLVMValueRef state_down(TlCpuGen *g, const TlNestSliding *s, const TlNestTaps *t,
+                               TlMap *states, const TlCpuAt *at, int k, int row)
+{
+    uint64_t key = (uint64_t)k << 32 | (uint64_t)row, seen;
+    if (tl_map_get(states, key, &seen))
+        return (LLVMValueRef)(uintptr_t)seen;
+    LLVMValueRef x;
+    if (k == 0) {
+        int last = t->n - 1, tap = row < last ? row : last;
+        TlCpuAt there = *at;
+        tl_map_init(&there.memo, g->arena);
+        there.idx[at->column->rows] = tl_gen_int(&g->gen, row - tap);
+        x = tap_of(g, s, tl_cpu_eval(g, t->tap[tap], &there));
+    } else {
+        const TlNestTapStep *by = &t->step[k - 1];
+        LLVMValueRef before = state_down(g, s, t, states, at, by->of, row - by->by);
+        x = both(g, s, before, state_down(g, s, t, states, at, by->with, row));
+    }
+    tl_map_put(states, key, (uint64_t)(uintptr_t)x);
+    return x;
+}
+
+void tl_cpu_sliding_down(TlCpuGen *g, TlCpuAt *at)
+{
+    const TlNest *n = at->row->nest;
+    TlMap *states = at->column->states;
+    for (uint32_t i = 0; i < n->sliding_rows.len; i++) {
+        const TlNestSliding *s = n->sliding_rows.data[i];
+        int64_t row = LLVMConstIntGetSExtValue(at->idx[at->column->rows]);
+        LLVMValueRef r = NULL;
+        for (uint32_t k = 0; k < s->taps.len; k++) {
+            const TlNestTaps *t = s->taps.data[k];
+            LLVMValueRef x = state_down(g, s, t, states++, at, t->nsteps, (int)row + t->n - 1);
+            r = r ? both(g, s, r, x) : x;
+        }
+        with_others(g, s, at, r);
+    }
+}
+
 void tl_cpu_sliding_step(TlCpuGen *g, TlCpuAt *at, LLVMValueRef *state)
 {
     const TlNest *n = at->row->nest;
@@ -210,10 +285,6 @@ void tl_cpu_sliding_step(TlCpuGen *g, TlCpuAt *at, LLVMValueRef *state)
             r = r ? both(g, s, r, x) : x;
             state += t->nsteps;
         }
-        for (uint32_t k = 0; k < s->others.len; k++) {
-            LLVMValueRef in[2] = {r, tl_cpu_eval(g, s->others.data[k], at)};
-            r = tl_gen_again(&g->gen, s->op, in, kinds_of_states(g, s), all_kinds(g, s));
-        }
-        tl_map_put(&at->memo, s->op->out[0]->id, (uint64_t)(uintptr_t)r);
+        with_others(g, s, at, r);
     }
 }

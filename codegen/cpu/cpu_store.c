@@ -75,6 +75,29 @@ static void store_each(TlCpuGen *g, const TlType *elem, LLVMValueRef first, LLVM
     }
 }
 
+/* At a distance that only the launch knows, all inside: two to four elements apart; else scattered,
+ * or where that is slower, one by one. */
+static void store_all_apart(TlCpuGen *g, const TlCpuAccess *a, const TlType *elem, TlCpuAt *at,
+                            LLVMValueRef ptrs, LLVMValueRef stride, LLVMValueRef x)
+{
+    enum { LEAST = 2, MOST = 4 };
+    bool every = g->plan->m.masks && tl_dtype_bits(a->a->place.base->type->dtype) >= 8;
+    LLVMValueRef all = LLVMConstAllOnes(tl_gen_vec(g->i1, at->width)),
+                 first = LLVMBuildExtractElement(g->b, ptrs, LLVMConstInt(g->i32, 0, 0), "");
+    TlCpuFork f[MOST + 1];
+    for (int by = LEAST; every && by <= MOST; by++) {
+        f[by] = tl_cpu_fork(g, LLVMBuildICmp(g->b, LLVMIntEQ, stride, tl_gen_int(&g->gen, by), ""));
+        store_every(g, elem, a, at, x, all, by);
+        tl_cpu_fork_else(g, &f[by], NULL);
+    }
+    if (g->m.each_store || tl_gen_elem_bytes(elem) < 4)
+        store_each(g, elem, first, stride, x);
+    else
+        store_masked(g, elem, ptrs, x, all, true);
+    for (int by = MOST; every && by >= LEAST; by--)
+        tl_cpu_fork_end(g, &f[by], NULL);
+}
+
 static void store_vector(TlCpuGen *g, const TlCpuAccess *a, const TlType *type, TlCpuSpot *s,
                          TlCpuAt *at, LLVMValueRef x)
 {
@@ -105,13 +128,13 @@ static void store_vector(TlCpuGen *g, const TlCpuAccess *a, const TlType *type, 
         run = tl_cpu_pointer_run(g, &elem, s->ptr, at->width, &first);
         if (stride)
             run = LLVMBuildICmp(g->b, LLVMIntEQ, stride, tl_gen_int(&g->gen, 1), "");
-        bool each = stride && g->m.each_store && mask == LLVMConstAllOnes(LLVMTypeOf(mask)) &&
-                    !elem.ptr && tl_dtype_bits(elem.dtype) >= 8;
+        bool each = stride && mask == LLVMConstAllOnes(LLVMTypeOf(mask)) && !elem.ptr &&
+                    tl_dtype_bits(elem.dtype) >= 8;
         TlCpuFork f = tl_cpu_fork(g, run);
         store_masked(g, &elem, first, x, mask, false);
         tl_cpu_fork_else(g, &f, NULL);
         if (each)
-            store_each(g, &elem, first, stride, x);
+            store_all_apart(g, a, &elem, at, s->ptr, stride, x);
         else
             store_masked(g, &elem, s->ptr, x, mask, true);
         tl_cpu_fork_end(g, &f, NULL);

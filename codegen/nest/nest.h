@@ -465,12 +465,16 @@ typedef struct TlNest {
     int64_t work;           /* the same, where a sum is 1 */
     TL_VEC(TlOp *) spreads; /* of those, what is spread (TlNestSpread) */
     TL_VEC(const struct TlNestSliding *) sliding; /* of those, what slides along the lanes */
+    /* Of a store that goes down columns of so many lanes; where the program has no code of its own
+     * for all inside, it asks itself. */
+    TL_VEC(const struct TlNestSliding *) sliding_rows;
+    int column_width; /* 0: the width */
     bool differs; /* values may differ outside, as they depend on more than what is inside */
     bool outside; /* from some position on along the lanes nothing is inside */
     /* Loads of which a row is outside read zeros there, instead of testing all of the nest. */
     bool zero_rows;
-    /* FILL, STORE: each row asks whether all that it loads is inside, of accesses of which the nest
-     * has the positions; else one row that is outside makes all of the nest be tested. */
+    /* FILL, STORE, not unrolled: each row asks whether all that it loads is inside, of accesses of
+     * which the nest has the positions; else one row that is outside makes all be tested. */
     bool by_row;
     bool begins;  /* SPLIT: what is inside as a whole may begin behind the first vector */
     /* SPLIT: the extent is no whole number of vectors; where all of it is inside, the last one goes
@@ -575,7 +579,8 @@ typedef struct TlNestTaps {
     TlNestTapStep step[TL_NEST_TAP_STEPS];
     TlValue *tap[TL_NEST_TAPS];
 } TlNestTaps;
-/* The op of such taps, maybe of several rows, and of other values. */
+/* The op of such taps, maybe of several rows, and of other values. Where a store goes down columns,
+ * taps may be rows further on instead, and what is moved back are states of rows before. */
 typedef struct TlNestSliding {
     TlOp *op;
     TlValue *floor; /* a number that is one of the operands: no tap is NaN beside it. NULL: none */
@@ -606,12 +611,15 @@ typedef enum TlNestWhyWide {
     TL_NEST_WIDE_PLACES  /* places of many accesses are found once */
 } TlNestWhyWide;
 
-/* Whole rows of arrays as one axis (nest_fold.c). */
+/* The function for launches of which more is known: whole rows of arrays as one axis (nest_fold.c);
+ * elements side by side (nest_dense.c). */
 typedef struct TlNestFold {
-    TlFn *fn;    /* the function with them; NULL: as it is */
-    int32_t row; /* elements of each */
-    /* What only a launch knows: the rows of these views are so long, and one after the other; along
-     * these axes of the grid, a bit for each, there is one program. */
+    TlFn *fn;    /* NULL: as it is */
+    int32_t row; /* elements of each row; 0: rows stay */
+    /* What only a launch knows: the last axis of these views has a stride of 1. */
+    TL_VEC(const TlValue *) dense;
+    /* Or the rows of these are so long, and one after the other; along these axes of the grid, a
+     * bit for each, there is one program. */
     TL_VEC(const TlValue *) views;
     uint32_t alone;
     struct TlNests *plan; /* the function's; NULL: it is the plan that this is a part of */
@@ -781,10 +789,12 @@ TlFn *tl_nest_copy_function(const TlFn *of, TlMap *copy); /* `copy`: value to th
 /* nest_fold.c. The function with whole rows of arrays as one axis, but for its plan, and what it
  * asks of a launch. */
 TlNestFold tl_nest_fold(const TlFn *fn, const TlNestMachine *m, TlArena *arena);
+/* nest_dense.c. The same of arrays whose elements lie side by side, which a launch decides. */
+TlNestFold tl_nest_dense(const TlFn *fn, TlArena *arena);
 /* Does a launch decide? */
 static inline bool tl_nest_fold_asks(const TlNestFold *f)
 {
-    return f->views.len || f->alone;
+    return f->views.len || f->dense.len || f->alone;
 }
 /* nest_wide.c. Plans of one kernel, `other` made with the tags of `plan` at its beginning: their
  * homes lie in scratch memory side by side. */

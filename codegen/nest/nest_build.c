@@ -361,6 +361,8 @@ TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlAren
 {
     TL_ASSERT(fn->body && fn->module, "'%s' has no body", fn->name);
     TlNestFold fold = check ? (TlNestFold){0} : tl_nest_fold(fn, m, arena);
+    if (!check && !fold.fn)
+        fold = tl_nest_dense(fn, arena);
     bool always = fold.fn && !tl_nest_fold_asks(&fold);
     TlNests *plan = plan_function(always ? fold.fn : fn, m, check, arena, 0);
     if (!fold.fn || (!always && plan->pieces))

@@ -290,6 +290,12 @@ static void put_sliding(Print *p, const TlNest *n)
                          s->taps.data[k]->nsteps);
         put_flag(p, s->tested, "where they are tested, too");
     }
+    for (uint32_t i = 0; i < n->sliding_rows.len; i++)
+        for (uint32_t k = 0; k < n->sliding_rows.data[i]->taps.len; k++)
+            tl_sbuf_putf(p->out, ", %s of %d rows in %d steps",
+                         tl_op_info(n->sliding_rows.data[i]->op->opcode)->text,
+                         n->sliding_rows.data[i]->taps.data[k]->n,
+                         n->sliding_rows.data[i]->taps.data[k]->nsteps);
 }
 
 static void put_nest(Print *p, const TlNest *n)
@@ -302,7 +308,7 @@ static void put_nest(Print *p, const TlNest *n)
     put_vector(p, n);
     put_split(p, n);
     put_flag(p, n->zero_rows, "zeros for rows outside");
-    put_flag(p, n->by_row, "row by row");
+    put_flag(p, n->by_row && !n->unrolled, "row by row");
     put_flag(p, n->begins, "tested before it, too");
     put_flag(p, n->overlaps, "the last vector overlaps where all is inside");
     if (n->spreads.len)
@@ -310,7 +316,7 @@ static void put_nest(Print *p, const TlNest *n)
     put_sliding(p, n);
     put_flag(p, n->unrolled, "unrolled");
     put_flag(p, n->repeated, "without a loop where all is inside");
-    if (n->columns && p->plan->whole)
+    if (n->columns && (p->plan->whole || n->sliding_rows.len))
         tl_sbuf_puts(p->out, n->columns == n ? ", down columns where all is inside"
                                              : ", only where not all is inside");
     put_kept(p, n);
@@ -480,6 +486,9 @@ static void put_fold_title(const TlNests *plan, TlSbuf *out)
     for (uint32_t i = 0; i < f->views.len; i++)
         tl_sbuf_putf(out, "%s%s", i ? ", " : "",
                      plan->fn->info->params.data[f->views.data[i]->index].name);
+    for (uint32_t i = 0; i < f->dense.len; i++)
+        tl_sbuf_putf(out, "%s%s", i ? ", " : "whose elements lie side by side in ",
+                     plan->fn->info->params.data[f->dense.data[i]->index].name);
     for (uint32_t axis = 0, n = 0; f->alone >> axis; axis++)
         if (f->alone >> axis & 1)
             tl_sbuf_putf(out, "%sone program along grid axis %u",

@@ -9,6 +9,9 @@
  * of the vector before stay in registers. Extremes and bits may have an element twice; sums are of
  * powers of two, each once, and only of integers, as those of floats would round otherwise.
  *
+ * Neighbours in other rows of a tile are taken so, too, by a store that goes down columns: there a
+ * state of a row before is in a register as it is, and no lane moves.
+ *
  *   1. operands   of an op, of its operands that are the same op, and so on
  *   2. shift      which of them are the same value some elements further on
  *   3. steps      runs of these without gaps
@@ -25,7 +28,9 @@ enum {
     MOST_LEAF_DEPTH = 12, /* of what an operand is computed from */
     HELD = 2,             /* the part of the registers that hold states: one of so many */
     PART = 4,             /* so great a part must be saved */
-    TWO_AT_ONCE = 64      /* bytes of registers of which one instruction takes lanes of two */
+    TWO_AT_ONCE = 64,     /* bytes of registers of which one instruction takes lanes of two */
+    MOST_ROWS = 16,       /* of a column that goes down, */
+    MOST_CODE = 384       /* and values of all of them */
 };
 
 typedef struct Leaf {
@@ -37,6 +42,7 @@ typedef struct Leaf {
 typedef struct Chain {
     TlNests *plan;
     TlNest *nest;
+    int dim; /* along which neighbours lie: the lanes', or that of rows */
     TlOp *op;
     Leaf leaf[MOST_OPERANDS];
     int n;
@@ -84,7 +90,8 @@ static bool add_leaves(Chain *c, const TlOp *op, int depth)
 
 typedef struct Shift {
     const TlNests *plan;
-    int lane;
+    int lane;  /* the dimension along which it is further on */
+    bool rows; /* which is not the lanes' */
     bool is_known;
     int64_t by;
 } Shift;
@@ -153,7 +160,7 @@ static bool is_gather_further(Shift *s, const TlOp *a, const TlOp *b)
     const TlNestMove *m = tl_nest_move_of(s->plan, a, s->lane),
                      *o = tl_nest_move_of(s->plan, b, s->lane);
     const TlValue *x = tl_in(a, 0);
-    if (x != tl_in(b, 0) || !m || !o || m->rows || o->rows || !m->known || !o->known ||
+    if (s->rows || x != tl_in(b, 0) || !m || !o || m->rows || o->rows || !m->known || !o->known ||
         m->window.step != 1 || o->window.step != 1 || m->window.wraps || o->window.wraps)
         return false;
     int64_t n = a->out[0]->type->shape[s->lane], end = x->type->shape[s->lane] - n;
@@ -211,7 +218,7 @@ static void find_groups(Chain *c)
             continue;
         x->group = i;
         for (int k = 0; k < i && x->group == i; k++) {
-            Shift s = {.plan = c->plan, .lane = c->nest->lane};
+            Shift s = {.plan = c->plan, .lane = c->dim, .rows = c->dim != c->nest->lane};
             bool first = c->leaf[k].group == k;
             if (first && is_shifted(&s, c->leaf[k].value, x->value, 0) && s.is_known) {
                 x->group = k;
@@ -299,9 +306,25 @@ static bool pays(const Chain *c, const TlNestTaps *t)
     return sliding * (vectors + before) * PART <= each * vectors * (PART - 1);
 }
 
+static int registers_of(const Chain *c, int states);
+
+/* Down a column of so many rows: those of what is loaded, and states of all of these, at most. */
+static bool pays_down(const Chain *c, const TlNestTaps *t)
+{
+    const Cost *k = cost_of(c->plan);
+    int leaf = cost_of_leaf(c, k, t->tap[0], 0), op = work_of(c, !c->floor) * k->op,
+        chain_op = work_of(c, true) * k->op;
+    int64_t rows = c->nest->form.extent[c->dim], loaded = rows + t->n - 1,
+            each = rows * ((int64_t)t->n * leaf + (t->n - 1) * chain_op),
+            down = loaded * (leaf + (c->floor ? k->op : 0) + (int64_t)t->nsteps * op);
+    return down * PART <= each * (PART - 1) && loaded * (t->nsteps + 2) <= MOST_CODE &&
+           registers_of(c, t->n - 1) * PART <= c->plan->m.nregs * (PART - 1);
+}
+
 static int registers_of(const Chain *c, int states)
 {
-    int bytes = c->nest->width * (int)tl_gen_elem_bytes(c->op->out[0]->type),
+    int width = c->dim == c->nest->lane ? c->nest->width : c->nest->column_width,
+        bytes = width * (int)tl_gen_elem_bytes(c->op->out[0]->type),
         registers = (bytes + c->plan->m.vector_bytes - 1) / c->plan->m.vector_bytes;
     return states * registers;
 }
@@ -385,7 +408,11 @@ static TlNestTaps *find_run(Chain *c, int group, int64_t at)
     if (t->n < 2)
         return NULL;
     find_steps(t, once);
-    return pays(c, t) ? t : NULL;
+    /* Rows that bounds keep inside are asked whether their starts wrap. */
+    for (int k = 0; c->dim != c->nest->lane && c->nest->differs && k < t->n; k++)
+        if (!tl_nest_tap_load(c->plan, t->tap[k]))
+            return NULL;
+    return (c->dim == c->nest->lane ? pays : pays_down)(c, t) ? t : NULL;
 }
 
 /* Its number among the operands. */
@@ -421,6 +448,7 @@ static TlValue *find_floor(const Chain *c)
 static bool slide(Chain *c, int *held)
 {
     TlNestSliding *s = TL_NEW(c->plan->arena, TlNestSliding);
+    bool down = c->dim != c->nest->lane;
     s->op = c->op;
     if (!add_leaves(c, c->op, 0))
         return false;
@@ -434,8 +462,8 @@ static bool slide(Chain *c, int *held)
         int group = x->group;
         int64_t at = x->at;
         TlNestTaps *t = find_run(c, group, at);
-        int more = t ? registers_of(c, t->nsteps) : 0;
-        if (!t || *held + more > c->plan->m.nregs / HELD)
+        int more = t ? registers_of(c, down ? t->n - 1 : t->nsteps) : 0;
+        if (!t || *held + more > (down ? c->plan->m.nregs : c->plan->m.nregs / HELD))
             continue;
         *held += more;
         s->backwards = place_of(c, t->tap[t->n - 1]) < place_of(c, t->tap[0]);
@@ -445,14 +473,16 @@ static bool slide(Chain *c, int *held)
     for (int i = 0; i < c->n; i++)
         if (c->leaf[i].value && c->leaf[i].value != c->floor)
             tl_vec_push(c->plan->arena, &s->others, c->leaf[i].value);
-    s->tested = slide_tested(c->plan, c->nest, s);
-    if (s->taps.len)
+    s->tested = !down && slide_tested(c->plan, c->nest, s);
+    if (s->taps.len && down)
+        tl_vec_push(c->plan->arena, &c->nest->sliding_rows, s);
+    else if (s->taps.len)
         tl_vec_push(c->plan->arena, &c->nest->sliding, s);
     return s->taps.len > 0;
 }
 
 /* Ops at the position of the nest, from what it computes on. */
-static void find(TlNests *plan, TlNest *n, TlValue *v, TlMap *seen, int *held, int depth)
+static void find(TlNests *plan, TlNest *n, int dim, TlValue *v, TlMap *seen, int *held, int depth)
 {
     TlOp *op = v->def;
     bool own = depth == 0 && n->own;
@@ -464,12 +494,12 @@ static void find(TlNests *plan, TlNest *n, TlValue *v, TlMap *seen, int *held, i
         return;
     if (is_for(op->opcode, v->type->dtype)) {
         Chain *c = TL_NEW(plan->arena, Chain);
-        *c = (Chain){.plan = plan, .nest = n, .op = op};
+        *c = (Chain){.plan = plan, .nest = n, .dim = dim, .op = op};
         if (slide(c, held))
             return;
     }
     for (uint32_t i = 0; i < op->nin; i++)
-        find(plan, n, tl_in(op, i), seen, held, depth + 1);
+        find(plan, n, dim, tl_in(op, i), seen, held, depth + 1);
 }
 
 /* Elements that are repeated: those that the vector before has had are not computed again, where a
@@ -488,6 +518,68 @@ static void carry(TlNests *plan, TlNest *n, int *held)
     }
 }
 
+/* May a row of v be computed before another row is stored? Nobody writes what it loads, and between
+ * are only ops that work element by element. */
+static bool may_come_before(const TlNests *plan, const TlValue *v, TlMap *seen)
+{
+    const TlOp *op = v->def;
+    if (v->type->rank == 0 || !is_virtual(plan, v) || tl_map_get(seen, v->id, NULL))
+        return true;
+    tl_map_put(seen, v->id, 1);
+    if (!op || !is_plain(plan, op))
+        return false;
+    if (op->opcode == TL_OP_LOAD) {
+        const TlNestAccess *a = tl_map_get_ptr(&plan->access, op);
+        return a->constant && is_plain_load(a);
+    }
+    bool is = tl_op_info(op->opcode)->flags & F_ELEM || op->opcode == TL_OP_CONST ||
+              op->opcode == TL_OP_CONVERT ||
+              (op->opcode == TL_OP_BROADCAST && tl_in(op, 0)->type->rank == 0);
+    for (uint32_t i = 0; is && i < op->nin; i++)
+        is = may_come_before(plan, tl_in(op, i), seen);
+    return is;
+}
+
+/* The dimension of the rows that a store may go down, by whole vectors. -1: it may not. */
+static int rows_down(const TlNests *plan, const TlNest *n)
+{
+    const TlNestForm *f = &n->form;
+    TlMap seen = {.arena = plan->arena};
+    int rows = -1;
+    if (n->kind != TL_NEST_STORE || n->columns || n->stored_by || !tl_nest_is_split(n) ||
+        n->width < 2 || n->unrolled || n->joined || n->store->place.mask ||
+        f->extent[f->lane] != f->padded[f->lane])
+        return -1;
+    for (int d = 0; d < f->rank; d++) {
+        if (d == f->lane || f->extent[d] == 1)
+            continue;
+        if (rows >= 0 || f->extent[d] > MOST_ROWS)
+            return -1;
+        rows = d;
+    }
+    return may_come_before(plan, n->value, &seen) ? rows : -1;
+}
+
+/* By as many lanes as the nest has, or by a register of what is stored, as registers allow. */
+static void find_down(TlNests *plan, TlNest *n)
+{
+    int rows = rows_down(plan, n), lanes = plan->m.vector_bytes / (int)tl_gen_elem_bytes(&n->type);
+    for (int width = n->width; rows >= 0 && !n->columns; width = lanes) {
+        TlMap seen = {.arena = plan->arena};
+        int held = 0;
+        n->column_width = width;
+        find(plan, n, rows, n->value, &seen, &held, 0);
+        if (n->sliding_rows.len) {
+            n->columns = n;
+            n->rows_dim = rows;
+        }
+        if (width <= lanes)
+            break;
+    }
+    if (!n->columns)
+        n->column_width = 0;
+}
+
 void tl_nest_find_sliding(TlNests *plan)
 {
     for (uint32_t i = 0; i < plan->all.len && !plan->check; i++) {
@@ -498,7 +590,9 @@ void tl_nest_find_sliding(TlNests *plan)
             n->lane == n->form.lane && n->split == TL_NEST_SPLIT && n->width > 1 && !n->overlaps &&
             !n->unrolled && !n->columns && !n->joined && !tl_nest_takes_words(n)) {
             carry(plan, n, &held);
-            find(plan, n, n->value, &seen, &held, 0);
+            find(plan, n, n->lane, n->value, &seen, &held, 0);
         }
+        if (n->lane >= 0 && n->lane == n->form.lane && !tl_nest_slides(plan, n))
+            find_down(plan, n);
     }
 }

@@ -96,10 +96,11 @@ static const char *check_columns(const TlNests *plan, const TlNest *n)
     const TlNest *s = n->columns;
     if (!s)
         return NULL;
-    if (!plan->whole || s->kind != TL_NEST_STORE || s->columns != s || s->joined || s->unrolled)
+    if ((!plan->whole && !s->sliding_rows.len) || s->kind != TL_NEST_STORE || s->columns != s ||
+        s->joined || s->unrolled)
         return "columns of what does not go down any";
     if (s->rows_dim < 0 || s->rows_dim == s->lane || s->form.extent[s->rows_dim] < 2 ||
-        s->form.extent[s->lane] % s->width)
+        s->form.extent[s->lane] % s->width || (s->column_width && s->width % s->column_width))
         return "columns without rows of whole vectors";
     if (n == s)
         return NULL;
@@ -263,14 +264,14 @@ static const char *check_product(const TlNest *n)
 }
 
 /* Of each state: how many neighbours it is of. */
-static const char *check_taps(const TlNest *n, const TlNestTaps *t, bool once)
+static const char *check_taps(const TlNestTaps *t, int most, bool once)
 {
     int of[TL_NEST_TAP_STEPS + 1] = {1};
     if (t->n < 2 || t->n > TL_NEST_TAPS || t->nsteps < 1 || t->nsteps > TL_NEST_TAP_STEPS)
         return "no neighbours, or too many";
     for (int k = 0; k < t->nsteps; k++) {
         const TlNestTapStep *s = &t->step[k];
-        if (s->of < 0 || s->of > k || s->with < 0 || s->with > k || s->by < 1 || s->by > n->width)
+        if (s->of < 0 || s->of > k || s->with < 0 || s->with > k || s->by < 1 || s->by > most)
             return "a step of states that are not there";
         if (once ? s->by != of[s->with] : s->by > of[s->with])
             return "a step leaves neighbours out, or adds them twice";
@@ -300,9 +301,15 @@ static const char *check_sliding(const TlNests *plan, const TlNest *n)
     for (uint32_t i = 0; i < n->sliding.len; i++)
         for (uint32_t k = 0; !fault && k < n->sliding.data[i]->taps.len; k++) {
             const TlNestTaps *t = n->sliding.data[i]->taps.data[k];
-            fault = check_taps(n, t, n->sliding.data[i]->op->opcode == TL_OP_ADD);
+            fault = check_taps(t, n->width, n->sliding.data[i]->op->opcode == TL_OP_ADD);
             states += (uint32_t)t->nsteps;
         }
+    if (n->sliding_rows.len && (n->columns != n || n->sliding.len || carried))
+        return "slides down what is no column";
+    for (uint32_t i = 0; i < n->sliding_rows.len; i++)
+        for (uint32_t k = 0; !fault && k < n->sliding_rows.data[i]->taps.len; k++)
+            fault = check_taps(n->sliding_rows.data[i]->taps.data[k], TL_NEST_TAPS,
+                               n->sliding_rows.data[i]->op->opcode == TL_OP_ADD);
     return fault ? fault : states > TL_NEST_SUMS ? "more is carried than there is room for" : NULL;
 }
 

@@ -2,6 +2,8 @@
 
 Of what memory holds and of what is computed, along the lanes and across them, in reductions, in place.
 """
+import functools
+
 import numpy as np
 
 from rows import row
@@ -254,6 +256,67 @@ for k, t in enumerate(("u8", "i8", "u16", "i16", "i32", "u32", "i64", "f16", "bf
              **{n: poison(t, *shape)
                 for n in ("high", "low", "plain", "box", *(("sum", "all", "any") if sums else ()))}},
             lambda a, s=sums: slides(a, s))
+
+# ---- the same of rows, by stores that go down columns ---------------------------------------------------------------
+DOWN = """
+kernel k(const {t} x[H, W], {t} y[H, W], int far)
+    grid(cdiv(W, {n}), cdiv(H, {m}))
+{{
+    int j = pid(1) * {m} + far;
+    int i = pid(0) * {n};
+    {first};
+    static for (int d : range(1, {taps})) v = {more};
+    y[j - far +: {m}, i +: {n}] = {last};
+}}
+"""
+X = "x[j + {} +: {{m}}, i +: {{n}}]".format
+EDGE = "load(x[j + {} - 6 +: {{m}}, i +: {{n}}], border = edge)".format
+BY_ROWS = {  # the first row, each further one, how many; what is stored
+    "high": (f"auto v = {EDGE(0)}", f"max(v, {EDGE('d')})", 13, "v"),
+    "low": (f"auto v = {X(3)}", f"min({X('3 - d')}, v)", 6, "v"),
+    "plain": (f"auto v = max({X(0)}, 3)", f"max({X('d')}, v)", 5, "v + x[j +: {m}, i + 1 +: {n}]"),
+    "sum": (f"auto v = {X(-1)}", f"v + {X('d - 1')}", 11, "v"),
+    "all": (f"auto v = {X(0)}", f"v & {X('d')}", 7, "~v"),
+    "any": (f"auto v = {X(0)}", f"{X('d')} | v", 6, f"v ^ {X(0)}"),
+}
+
+
+def by_rows(x, name, m, far):
+    """Tiles of m rows begin where numbers of 32 bits are that wrap."""
+    h, w = x.shape
+    beside = np.concatenate((x[:, 1:], np.zeros((h, 1), x.dtype)), axis=1)
+    zeros = np.zeros((), x.dtype)
+
+    def row_at(v, d, edge=False):
+        at = np.array([(j // m * m + far + d + 2**31) % 2**32 - 2**31 + j % m for j in range(h)], np.int64)
+        inside = ((at >= 0) & (at < h))[:, None]
+        r = v[np.clip(at, 0, h - 1)]
+        return r if edge else np.where(inside, r, zeros)
+
+    over = lambda op, offsets, edge=False: functools.reduce(op, (row_at(x, d, edge) for d in offsets))
+    if name == "high":
+        return over(np.fmax, range(-6, 7), True)
+    if name == "low":
+        return over(np.fmin, range(-2, 4))
+    if name == "plain":
+        return (np.fmax(over(np.fmax, range(5)), np.array(3).astype(x.dtype)) + row_at(beside, 0)).astype(x.dtype)
+    if name == "sum":
+        return over(np.add, range(-1, 10))
+    return ~over(np.bitwise_and, range(7)) if name == "all" else over(np.bitwise_or, range(6)) ^ row_at(x, 0)
+
+
+for k, t in enumerate(("u8", "i16", "i32", "u64", "f16", "f32", "f64")):
+    for what, (first, more, taps, last) in BY_ROWS.items():
+        if is_float(t) and what in ("sum", "all", "any"):
+            continue
+        for m, n, shape, far in ((8, 64, (43, 200), 0), (16, 256, (70, 600), 0), (5, 32, (1, 1), 0),
+                                 (16, 256, (33, 300), -2**31 + 3), (16, 256, (20, 256), 2**31 - 12)):
+            row(
+                f"windows_down_{what}_{t}_{m}x{n}_{shape[1]}",
+                DOWN.format(t=t, m=m, n=n, taps=taps, first=first.format(m=m, n=n), more=more.format(m=m, n=n),
+                            last=last.format(m=m, n=n)),
+                {"x": with_nan(t, 80 + k, *shape), "y": poison(t, *shape), "far": far},
+                lambda a, what=what, m=m, far=far: {"y": exact(by_rows(a["x"], what, m, far))})
 
 # Starts that wrap at the ends of i32: windows slide there by none of their elements.
 FAR = (0, -3, 290, -2**31, -2**31 + 5, 2**31 - 3, 2**31 - 70)
