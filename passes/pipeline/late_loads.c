@@ -15,9 +15,11 @@
  *  1. Where: loads of the body, or the branch that has them with and without tests, whose results
  *     nothing but the yield takes. Nothing in the loop writes memory.
  *  2. The place is behind the last op that takes a value which they replace, and behind the next
- *     one that LLVM leaves where it is: it sinks what is pure over a branch. The latency is still
- *     hidden if a matrix product is done between it and the first op of the next iteration that
- *     takes one: then they move there, else they stay. */
+ *     product or put, which takes what is computed of it. The latency is still hidden if a matrix
+ *     product is done between it and the first op of the next iteration that takes a value. If not,
+ *     it is before that product, behind an op that LLVM leaves where it is, as it sinks what is
+ *     pure over a branch; but not in loops of one product, before which registers are fullest. Else
+ *     the loads stay. */
 #include "ir/remark.h"
 #include "ir/rewrite.h"
 #include "passes/pass.h"
@@ -93,18 +95,23 @@ static bool is_product(const TlOp *op)
     return op->opcode == TL_OP_DOT || op->opcode == TL_OP_AWAIT;
 }
 
+static bool takes_results(const TlOp *op)
+{
+    return is_product(op) || op->opcode == TL_OP_DOT_ASYNC || op->opcode == TL_OP_PUT;
+}
+
 static bool is_fixed(const TlOp *op)
 {
     return !tl_op_is_pure(op) || op->opcode == TL_OP_DOT;
 }
 
-/* The last of those that they come behind. */
-static TlOp *place_behind(const Late *l)
+/* The first from the last user on of which that is true; NULL: none. */
+static TlOp *first_of(const Late *l, bool (*is)(const TlOp *op))
 {
     TlOp *op = l->last;
-    while (op != l->body->last && !is_fixed(op))
+    while (op != l->body->last && !is(op))
         op = op->next;
-    return op == l->body->last ? l->last : op;
+    return op == l->body->last ? NULL : op;
 }
 
 /* From the place to the end, and from the start to the first op that takes a value. */
@@ -118,6 +125,24 @@ static bool has_time(const Late *l, const TlOp *place)
     return any;
 }
 
+static bool has_products(const Late *l)
+{
+    int n = 0;
+    for (const TlOp *op = l->body->first; op; op = op->next)
+        n += is_product(op);
+    return n > 1;
+}
+
+/* The last of those that they come behind; NULL: they stay. */
+static TlOp *place_behind(const Late *l)
+{
+    TlOp *place = first_of(l, takes_results);
+    if (place && has_time(l, place))
+        return place;
+    place = has_products(l) ? first_of(l, is_fixed) : NULL;
+    return place && has_time(l, place) ? place : NULL;
+}
+
 static bool move_loads(TlFn *fn, const TlOp *loop)
 {
     Late l = {.loop = loop, .body = loop->regions[0]};
@@ -127,7 +152,7 @@ static bool move_loads(TlFn *fn, const TlOp *loop)
         if (!only_loads(op) || !find_users(&l, op) || !is_before(op, l.last))
             continue;
         TlOp *place = place_behind(&l);
-        if (place == op || !has_time(&l, place))
+        if (!place)
             continue;
         tl_op_move_before(op, place->next);
         tl_remark(fn, op, TL_REMARK_LATE, 1);
