@@ -5,11 +5,12 @@
 #include "codegen/cpu/cpu_matmul.h"
 
 enum {
-    NEAR_BYTES = 256,    /* what is asked for is so much further on: many columns are packed, */
-    FETCHED_BYTES = 512, /* a block is transposed, */
-    FAR_BYTES = 1536,    /* a few columns are read, each in a long run */
-    FAR_ROWS = 32,       /* rows are read that are not packed */
-    SECOND_CACHE = 2,    /* localities */
+    NEAR_BYTES = 256,     /* what is asked for is so much further on: many columns are packed, */
+    FETCHED_BYTES = 512,  /* a block is transposed, */
+    FAR_BYTES = 1536,     /* a few columns are read, each in a long run */
+    FAR_ROWS = 32,        /* rows are read that are not packed, of more bytes than */
+    HELD_BYTES = 2 << 20, /* a second cache holds: those are not asked for */
+    SECOND_CACHE = 2,     /* localities */
     FIRST_CACHE = 3,
 };
 
@@ -99,20 +100,40 @@ static LLVMValueRef eval_at(Pack *p, const TlCpuAt *pos, LLVMValueRef row, LLVMV
     return tl_cpu_eval(p->x->g, p->v, &at);
 }
 
+/* Is B with all of its batches more than the second cache holds? What that holds is not asked
+ * for: a request takes the way between the caches a second time. */
+static LLVMValueRef is_far(TlCpuGen *g, const TlCpuAccess *a)
+{
+    LLVMValueRef n = tl_gen_int(&g->gen, tl_dtype_bytes(a->view->dtype));
+    for (int i = 0; i < a->view->rank; i++)
+        n = LLVMBuildMul(g->b, n, a->view->extent[i], "");
+    return LLVMBuildICmp(g->b, LLVMIntUGT, n, tl_gen_int(&g->gen, HELD_BYTES), "");
+}
+
 /* Prefetches the cache line so many rows below an element, of the load. Lines of many rows would
- * drive each other out of the first cache, as rows are often a power of two apart. */
-static void fetch_below(Pack *p, LLVMValueRef row, LLVMValueRef column, int64_t rows)
+ * drive each other out of the first cache, as rows are often a power of two apart. far: of B where
+ * it lies; where nothing is to be asked for, the request is for a line that is in use. */
+static void fetch_below(Pack *p, LLVMValueRef row, LLVMValueRef column, bool far)
 {
     TlCpuGen *g = p->x->g;
     const TlCpuAccess *a = tl_cpu_access_of(g, p->n->below);
     int i = tl_nest_slice_of(&a->a->place, 0), j = tl_nest_slice_of(&a->a->place, 1);
     if (i < 0 || j < 0)
         return;
-    row = tl_cpu_add(g, row, tl_gen_int(&g->gen, rows));
-    LLVMValueRef offset = tl_cpu_add(g, LLVMBuildMul(g->b, row, a->stride[i], ""),
-                                     LLVMBuildMul(g->b, column, a->stride[j], ""));
-    LLVMValueRef at = tl_gen_address(&g->gen, a->view->dtype, a->ptr, offset);
-    tl_cpu_prefetch_line(g, at, false, rows > TL_NEST_AHEAD ? SECOND_CACHE : FIRST_CACHE);
+    LLVMValueRef stride[] = {a->stride[i], a->stride[j]}, from = a->ptr;
+    from = tl_gen_address(
+        &g->gen, a->view->dtype, from,
+        LLVMBuildMul(g->b, tl_gen_int(&g->gen, far ? FAR_ROWS : TL_NEST_AHEAD), stride[0], ""));
+    if (far) {
+        LLVMValueRef asks = is_far(g, a), zero = tl_gen_int(&g->gen, 0);
+        from = LLVMBuildSelect(g->b, asks, from, p->x->acc, "");
+        for (int k = 0; k < 2; k++)
+            stride[k] = LLVMBuildSelect(g->b, asks, stride[k], zero, "");
+    }
+    LLVMValueRef offset = tl_cpu_add(g, LLVMBuildMul(g->b, row, stride[0], ""),
+                                     LLVMBuildMul(g->b, column, stride[1], ""));
+    LLVMValueRef at = tl_gen_address(&g->gen, a->view->dtype, from, offset);
+    tl_cpu_prefetch_line(g, at, false, far ? SECOND_CACHE : FIRST_CACHE);
 }
 
 /* n rows of v from `row` on, side by side: for each column its n elements, in two integers. */
@@ -134,9 +155,9 @@ static LLVMValueRef parts_of_lanes(Pack *p, TlCpuAt *pos)
 {
     LLVMValueRef row = pos->idx[0], column = pos->idx[1];
     if (p->n->below && !p->is_short && p->is_b)
-        fetch_below(p, row, column, p->x->reads_b ? FAR_ROWS : TL_NEST_AHEAD);
+        fetch_below(p, row, column, p->x->reads_b);
     if (p->n->below && !p->is_short && !p->is_b) /* of which A is the transposition */
-        fetch_below(p, column, row, TL_NEST_AHEAD);
+        fetch_below(p, column, row, false);
     int n = p->together;
     LLVMValueRef e = pack_rows(p, pos, row, n);
     if (n > 1) {

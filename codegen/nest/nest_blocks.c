@@ -9,6 +9,7 @@ enum {
     WIDE_PANEL = 16,       /* columns; where they are more, the last may be in narrow panels */
     GROUP_BYTES = 1 << 17, /* of panels that stay in the second cache while all rows are read */
     FIRST_CACHE = 1 << 15, /* bytes; panels that are larger are asked for ahead */
+    FEW_ROWS_VECTORS = 5,  /* of a block of four rows, at least, if these divide the columns */
     FEW_COLUMNS = 16,      /* so few that reading A takes longer than multiplying */
     FEW_ALONG = 16,        /* rows whose sums lie along k, */
     MORE_ALONG = 64,       /* in 32 registers, where A is not flipped, so that it is not packed */
@@ -389,6 +390,8 @@ static void choose_few_blocks(const TlNests *plan, TlNest *n)
     bool more = reads && plan->m.nregs >= 32;
     f->mr = b->transposed || more ? 4 : 2;
     f->nv = b->transposed ? 1 : more ? n->nv : 2 * n->nv; /* what is turned takes registers, too */
+    if (more && !n->product->flips && f->nv < FEW_ROWS_VECTORS)
+        f->nv = FEW_ROWS_VECTORS;
     while (n->form.padded[1] % ((int64_t)f->nv * n->width))
         f->nv--;
     if (reads && tl_dtype_bytes(b->value->type->dtype) == tl_dtype_bytes(n->product->dtype))

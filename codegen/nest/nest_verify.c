@@ -255,7 +255,8 @@ static const char *check_product(const TlNest *n)
     const TlNestFew *f = &n->few_rows;
     int lanes = f->along ? 1 : n->width, columns = f->nv * lanes;
     int single = f->single ? f->single * lanes : columns;
-    if (f->rows && ((f->mr + 1) * f->nv > TL_NEST_ACCUMULATORS || n->form.padded[1] % columns ||
+    int sums = f->mr + (n->product && n->product->flips); /* and those of B, where A is flipped */
+    if (f->rows && (sums * f->nv > TL_NEST_ACCUMULATORS || n->form.padded[1] % columns ||
                     n->form.padded[1] % single))
         return "a block of few rows is too large, or does not divide the columns";
     return n->pack[1]->width > 1 && n->pack[1]->lane == 1 && n->panel % n->pack[1]->width

@@ -191,7 +191,7 @@ static tile_status multiply(tile_kernels *k, tile_stream *stream, const Gemm *g)
     tl_lib_put_matrix(&args[AT_C], &g->c, g->batch, result);
     put_bias(&args[AT_BIAS], g, g->N, 1, result);
     TlLibCall call = {
-        .kernel = TL_LIB_gemm, .form = 2 * g->ta + g->tb, .speed = g->ta,
+        .kernel = TL_LIB_gemm, .form = 2 * g->ta + g->tb, .speed = g->ta ? 1 : g->tb ? 2 : 0,
         .sizes = {g->M, g->N, g->K}};
     return launch(k, stream, g, &call, args);
 }

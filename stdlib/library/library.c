@@ -27,7 +27,7 @@ typedef struct Choice {
     const char *constants; /* "BM=64 BN=32" */
     int block[3];          /* of a program; 0: any */
     int step[3];           /* larger sizes than a block are filled up to a multiple of these */
-    double slowness[2];    /* 1 / speed, of A as it is and of A transposed */
+    double slowness[3];    /* 1 / speed: as they are, of A transposed, of B transposed */
     int run;               /* bytes that elements of the last size take together, at least */
 } Choice;
 
@@ -35,10 +35,10 @@ typedef struct Choice {
 static const Choice choices[] = {
 #define CHOICE(kernel, kind, a, b, c, constants)                                                   \
     {TL_LIB_##kernel, TL_LIB_##kind, {a, b, c}, constants, {0}, {0}, {0}, 0},
-#define TILE(kernel, kind, m, n, k, speed, speed_ta)                                               \
-    {TL_LIB_##kernel, TL_LIB_##kind, {ANY, ANY, ANY}, "BM=" #m " BN=" #n " BK=" #k,                \
-     {m, n, k}, {IS_CPU(kind) ? 4 : m, n, k}, {1 / (speed), 1 / (speed_ta)},                       \
-     IS_CPU(kind) ? REGISTER_BYTES : 0},
+#define TILE(kernel, kind, m, n, k, speed, speed_ta, speed_tb, to_n, to_k)                         \
+    {TL_LIB_##kernel, TL_LIB_##kind, {ANY, to_n, to_k}, "BM=" #m " BN=" #n " BK=" #k,              \
+     {m, n, k}, {IS_CPU(kind) ? 4 : m, n, k},                                                      \
+     {1 / (speed), 1 / (speed_ta), 1 / (speed_tb)}, IS_CPU(kind) ? REGISTER_BYTES : 0},
 #define ROWS(kernel, kind, m, k, speed)                                                            \
     {TL_LIB_##kernel, TL_LIB_##kind, {ANY, ANY, ANY}, "BM=" #m " BK=" #k,                          \
      {m, 1, k}, {m, 1, k}, {1 / (speed), 1 / (speed)}, 0},

@@ -50,7 +50,7 @@ static tile_arg vector_of(const void *address, int64_t n, tile_dtype type)
 static TlLibCall call_of(const Rows *r, TlLibKernel kernel)
 {
     return (TlLibCall){.function = r->function, .images = tl_lib_rows_images, .kernel = kernel,
-                       .type = r->type, .sizes = {r->x.columns}};
+                       .type = r->type, .sizes = {r->x.columns, r->x.rows}};
 }
 
 /* ---- softmax ---- */

@@ -178,6 +178,29 @@ for i, (t, o, x, w, y, window, groups) in enumerate(CASES):
                               *of("w", "x")(a), window)[0] + (a["bias"] if bias else 0), o)
             }, T=t, O=o, BIAS=bias, BM=32, BN=16, BK=16)
 
+# Planes: blocks of rows inside, at the borders and past the end; taps after which a row of outputs reads what the next
+# one read: 1, 2, none.
+for i, (t, o, shape, filter_size, window) in enumerate(
+    (("f32", "f32", (1, 2, 24, 70), (3, 3), ONE), ("f32", "f32", (2, 2, 21, 75), (5, 4), (2, 2, 2, 1, 1, 1)),
+     ("f16", "f32", (1, 3, 23, 61), (3, 3), (1, 1, 2, 2, 2, 2)),
+     ("bf16", "bf16", (1, 2, 30, 80), (3, 2), (2, 2, 2, 2, 2, 2)),
+     ("f32", "f32", (1, 2, 25, 40), (5, 3), (2, 1, 2, 1, 1, 1)),
+     ("f64", "f64", (1, 2, 19, 33), (4, 7), (1, 1, 0, 3, 1, 1)))):
+    (n, c, h, w), (r, s), (stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w) = shape, filter_size, window
+    p = (h + 2 * pad_h - dilation_h * (r - 1) - 1) // stride_h + 1
+    q = (w + 2 * pad_w - dilation_w * (s - 1) - 1) // stride_w + 1
+    outer, back, even = (0, 3, 1, 2), (0, 2, 3, 1), stride_h == stride_w
+    for way, options in {"by_rows": {"ROWS": True, "BP": 3}, "by_blocks": {"ROWS": False, "BP": 2}}.items():
+        kernel_row(
+            "conv", "depthwise_planes", f"{t}_to_{o}_{h}x{w}_{way}",
+            {"x": small(t, 0, *shape), "w": small(t, 1, c, r, s), "bias": small(o, 4, c if i % 2 else 0),
+             "y": poison(o, n, c, p, q), **dict(zip(NAMES, window))},
+            lambda a, o=o, window=window, i=i, outer=outer, back=back:
+            (lambda x, w: {"y": rounded(
+                (depthwise(x.transpose(back), w.transpose(1, 2, 0), a["y"].transpose(back), window) +
+                 (a["bias"] if i % 2 else 0)).transpose(outer), o)})(*of("x", "w")(a)), T=t, O=o, BQ=16,
+            STRIDE=stride_h if even else 0, **options)
+
 for i, (t, o, n, h, w, c, r, s, p, q, window, multiple) in enumerate(
     (("f16", "f16", 2, 7, 9, 40, 3, 3, 7, 9, ONE, 1), ("f32", "f32", 1, 8, 5, 17, 3, 2, 4, 3, (2, 2, 1, 0, 1, 2), 1),
      ("bf16", "f32", 1, 1, 1, 1, 3, 3, 1, 1, ONE, 1), ("f32", "f32", 2, 5, 7, 15, 3, 2, 3, 3, (2, 2, 1, 0, 1, 1), 3),
