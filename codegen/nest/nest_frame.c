@@ -44,6 +44,13 @@ static bool is_bound(const TlValue *v, int depth)
     return op->nin > 0 && !op->nregions;
 }
 
+/* What is farther away than any part that fits is not known. */
+static Guess between(TlWideInt lo, TlWideInt hi)
+{
+    const TlWideInt far = (TlWideInt)1 << 40;
+    return lo < -far || hi > far ? (Guess){0, 0} : (Guess){(int64_t)lo, (int64_t)hi};
+}
+
 static Guess counter(const TlOp *loop)
 {
     TlWideInt from, to, step;
@@ -51,8 +58,7 @@ static Guess counter(const TlOp *loop)
         !tl_const_int_value(tl_in(loop, 2), &step) || step == 0 || from == to)
         return (Guess){0, 0};
     TlWideInt last = to + (step > 0 ? -1 : 1);
-    return from < last ? (Guess){(int64_t)from, (int64_t)last}
-                       : (Guess){(int64_t)last, (int64_t)from};
+    return from < last ? between(from, last) : between(last, from);
 }
 
 static Guess guess(const TlNests *plan, const TlValue *v, int depth)
@@ -60,7 +66,7 @@ static Guess guess(const TlNests *plan, const TlValue *v, int depth)
     const TlOp *op = v->def, *loop = op ? NULL : v->block->parent;
     TlWideInt n;
     if (tl_const_int_value(v, &n))
-        return (Guess){(int64_t)n, (int64_t)n};
+        return between(n, n);
     if (loop && loop->opcode == TL_OP_FOR && v->index == 0 && v->block != plan->asked_in)
         return counter(loop);
     if (!op || depth > MOST_DEPTH || op->nin == 0)
@@ -70,13 +76,14 @@ static Guess guess(const TlNests *plan, const TlValue *v, int depth)
         b = guess(plan, tl_in(op, 1), depth + 1);
     switch ((int)op->opcode) {
     case TL_OP_CAST: return a;
-    case TL_OP_ADD: return (Guess){a.lo + b.lo, a.hi + b.hi};
-    case TL_OP_SUB: return (Guess){a.lo - b.hi, a.hi - b.lo};
+    case TL_OP_ADD: return between(a.lo + b.lo, a.hi + b.hi);
+    case TL_OP_SUB: return between(a.lo - b.hi, a.hi - b.lo);
     case TL_OP_MIN:
     case TL_OP_MAX: return is_bound(tl_in(op, 0), 0) ? b : a;
     case TL_OP_MUL:
         if (b.lo == b.hi)
-            return b.lo < 0 ? (Guess){a.hi * b.lo, a.lo * b.lo} : (Guess){a.lo * b.lo, a.hi * b.lo};
+            return between((TlWideInt)(b.lo < 0 ? a.hi : a.lo) * b.lo,
+                           (TlWideInt)(b.lo < 0 ? a.lo : a.hi) * b.lo);
     }
     return (Guess){0, 0};
 }
