@@ -313,15 +313,15 @@ static void run_passes(TlNests *plan)
     tl_nest_find_spreads(plan);
     tl_nest_find_rare(plan);
     tl_nest_find_whole(plan);
-    tl_nest_find_frames(plan);
     tl_nest_find_columns(plan);
     tl_nest_keep(plan);
     tl_nest_find_wanted(plan);
     tl_nest_assign_offsets(plan);
-    tl_nest_place_frames(plan);
     tl_nest_stream(plan);
     tl_nest_prefetch(plan);
     tl_nest_find_sliding(plan);
+    tl_nest_find_frames(plan);
+    tl_nest_place_frames(plan);
     tl_nest_find_abreast(plan);
     verify(plan);
 }

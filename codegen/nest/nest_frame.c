@@ -168,9 +168,34 @@ static bool set_extents(const TlNests *plan, TlNestFrame *f, const Guess *of)
     return true;
 }
 
-/* Vectors that a load loads in all. */
-static int64_t vectors_of(const TlNests *plan, const TlNestFrame *f, const TlNestAccess *a)
+static void add_taps(const TlNests *plan, const TlNestSliding *s, TlMap *shared)
 {
+    for (uint32_t i = 0; i < s->taps.len; i++)
+        for (int k = 1; k < s->taps.data[i]->n; k++) {
+            const TlNestAccess *a = tl_nest_tap_load(plan, s->taps.data[i]->tap[k]);
+            if (a)
+                tl_map_put_ptr(shared, a, (void *)a);
+        }
+}
+
+/* Loads of windows that slide, but for one of each: what they load is there. */
+static void find_shared(const TlNests *plan, TlMap *shared)
+{
+    for (uint32_t i = 0; i < plan->all.len; i++) {
+        const TlNest *n = plan->all.data[i];
+        for (uint32_t k = 0; k < n->sliding.len; k++)
+            add_taps(plan, n->sliding.data[k], shared);
+        for (uint32_t k = 0; k < n->sliding_rows.len; k++)
+            add_taps(plan, n->sliding_rows.data[k], shared);
+    }
+}
+
+/* Vectors that a load loads in all. */
+static int64_t vectors_of(const TlNests *plan, const TlNestFrame *f, const TlNestAccess *a,
+                          const TlMap *shared)
+{
+    if (tl_map_get_ptr(shared, a))
+        return 0;
     int64_t n = 1;
     for (int d = 0; d < a->place.rank; d++)
         n *= a->place.shape[d];
@@ -183,7 +208,8 @@ static bool can_mask(const TlNests *plan, int bytes)
 }
 
 /* NULL: there is one, which is set. */
-static const char *find_frame(const TlNests *plan, const TlValue *base, TlNestFrame *f)
+static const char *find_frame(const TlNests *plan, const TlValue *base, const TlMap *shared,
+                              TlNestFrame *f)
 {
     Guess of[TL_MAX_VIEW_RANK];
     bool first = true;
@@ -208,18 +234,20 @@ static const char *find_frame(const TlNests *plan, const TlValue *base, TlNestFr
         return "its part is large";
     for (const TlUse *u = base->uses; u; u = u->next)
         if (u->user->opcode == TL_OP_LOAD)
-            f->loaded += vectors_of(plan, f, tl_map_get_ptr(&plan->access, u->user));
+            f->loaded += vectors_of(plan, f, tl_map_get_ptr(&plan->access, u->user), shared);
     return f->loaded < LESS * f->vectors ? "little is loaded twice" : NULL;
 }
 
 void tl_nest_find_frames(TlNests *plan)
 {
+    TlMap shared = {.arena = plan->arena};
+    find_shared(plan, &shared);
     for (uint32_t i = 0; plan->whole && i < plan->fn->body->nargs; i++) {
         const TlValue *v = plan->fn->body->args[i];
         TlNestFrame f;
         if (v->type->kind != TL_VIEW || !v->type->is_const || !v->uses)
             continue;
-        plan->unframed = find_frame(plan, v, &f);
+        plan->unframed = find_frame(plan, v, &shared, &f);
         if (!plan->unframed)
             tl_vec_push(plan->arena, &plan->frames, f);
     }

@@ -20,6 +20,7 @@
  *     it is before that product, behind an op that LLVM leaves where it is, as it sinks what is
  *     pure over a branch; but not in loops of one product, before which registers are fullest. Else
  *     the loads stay. */
+#include "ir/plan/mma.h"
 #include "ir/remark.h"
 #include "ir/rewrite.h"
 #include "passes/pass.h"
@@ -89,10 +90,16 @@ static bool find_users(Late *l, const TlOp *loads)
 
 /* ---- 2. the place ---- */
 
+/* Whose multiply-adds LLVM moves loads in front of. */
+static bool is_multiply_adds(const TlOp *op)
+{
+    return op->opcode == TL_OP_DOT && op->out[0]->type->layout && !tl_mma_of(op);
+}
+
 /* A product that is done when it is over: threads did it, or they await it. */
 static bool is_product(const TlOp *op)
 {
-    return op->opcode == TL_OP_DOT || op->opcode == TL_OP_AWAIT;
+    return (op->opcode == TL_OP_DOT && !is_multiply_adds(op)) || op->opcode == TL_OP_AWAIT;
 }
 
 static bool takes_results(const TlOp *op)

@@ -466,10 +466,10 @@ void tl_emu_mbar_end(uint32_t site, uint32_t pred, uint32_t offset)
         tl_emu_complain(b, TL_RUN_ASYNC, site, "a product that arrives here is on its way");
     for (tl_emu_block *by; (by = tl_emu_tensor_is_due(b, offset)) != NULL;)
         arrive_products(b, by, offset);
-    if (is_shared_yet(b, &b->bulk->bars[i]))
-        tl_emu_complain(b, TL_RUN_ASYNC, site, "%s", STAYS);
     if (may_arrive_yet(&b->bulk->bars[i]))
         tl_emu_complain(b, TL_RUN_ASYNC, site, "%s", ARRIVES);
+    if (is_shared_yet(b, &b->bulk->bars[i]))
+        tl_emu_complain(b, TL_RUN_ASYNC, site, "%s", STAYS);
     b->bulk->bars[i].is_used = false;
 }
 
