@@ -33,15 +33,19 @@ static LLVMValueRef lower_half(TlLeafCall *call, uint32_t constant)
 {
     enum { ADDRESS = 0x3fff };
     TlLeafCall first = *call;
-    first.b = LLVMCreateBuilderInContext(call->c);
-    LLVMPositionBuilderBefore(first.b,
-                              LLVMGetBasicBlockTerminator(LLVMGetEntryBasicBlock(call->function)));
+    LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(call->function);
+    bool is_there = LLVMGetInsertBlock(call->b) == entry;
+    if (!is_there) {
+        first.b = LLVMCreateBuilderInContext(call->c);
+        LLVMPositionBuilderBefore(first.b, LLVMGetBasicBlockTerminator(entry));
+    }
     LLVMValueRef none = tl_leaf_i32(call, 0), p = tl_leaf_shared_slot(&first, none, none),
                  address = LLVMBuildPtrToInt(first.b, p, call->i32, ""),
                  units = LLVMBuildLShr(first.b, address, tl_leaf_i32(call, 4), "");
     units = LLVMBuildAnd(first.b, units, tl_leaf_i32(call, ADDRESS), "");
     LLVMValueRef half = LLVMBuildAdd(first.b, units, tl_leaf_i32(call, constant), "");
-    LLVMDisposeBuilder(first.b);
+    if (!is_there)
+        LLVMDisposeBuilder(first.b);
     return half;
 }
 

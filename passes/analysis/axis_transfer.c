@@ -377,7 +377,7 @@ static TlAxisFacts masked(const Operands *o)
             continue;
         r.constancy[d] =
             tl_axis_max(r.constancy[d], min3(tl_axis_min(a.c, a.d), tl_axis_divisor(m.value), b.k));
-        bool low = m.value > 0 && (m.value & (m.value + 1)) == 0 && m.value < INT64_MAX;
+        bool low = m.value > 0 && m.value < INT64_MAX && (m.value & (m.value + 1)) == 0;
         if (!low)
             continue;
         r.contiguity[d] = min3(tl_axis_min(a.c, a.d), m.value + 1, b.k);
