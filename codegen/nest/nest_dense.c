@@ -44,12 +44,9 @@ static void ask(TlNestFold *f, TlArena *arena, const TlValue *view)
 /* Elements of an access, for all trips of the loops around it, as is assumed. */
 static int64_t elements_of(const TlOp *op)
 {
-    enum { TRIPS = 8, MOST_DEEP = 4 };
-    int64_t n = tl_type_elems(op->nout ? op->out[0]->type : tl_op_place(op).value->type);
-    const TlOp *loop = tl_enclosing_loop(op);
-    for (int deep = 0; loop && deep < MOST_DEEP; deep++, loop = tl_enclosing_loop(loop))
-        n *= TRIPS;
-    return n;
+    enum { MANY = 1 << 20 };
+    const TlType *type = op->nout ? op->out[0]->type : tl_op_place(op).value->type;
+    return tl_type_elems(type) * tl_likely_runs(op->block, NULL, MANY);
 }
 
 /* ---- 3. copy ---- */

@@ -21,10 +21,9 @@
 #include "passes/analysis/facts.h"
 
 enum {
-    TRIPS = 8,      /* of a loop, as is assumed, */
-    MOST_DEEP = 4,  /* of so many around each other */
-    MOST_OPS = 64,  /* that a row is computed by, as one asks what that costs */
-    MOST_DEPTH = 24 /* of ops that are repeated: recursion */
+    MOST_TRIPS = 64, /* of a loop that count */
+    MOST_OPS = 64,   /* that a row is computed by, as one asks what that costs */
+    MOST_DEPTH = 24  /* of ops that are repeated: recursion */
 };
 
 typedef struct Group {
@@ -95,11 +94,6 @@ static bool is_elementwise(const TlOp *op)
     return tl_op_info(op->opcode)->flags & F_ELEM || is_by_lane(op);
 }
 
-static bool is_loop(const TlOp *op)
-{
-    return op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE;
-}
-
 static void join_op(Flat *f, const TlOp *op)
 {
     for (uint32_t i = 0; i < op->nin; i++) {
@@ -107,7 +101,7 @@ static void join_op(Flat *f, const TlOp *op)
         if (to)
             join(f, tl_in(op, i), to);
     }
-    for (uint32_t k = 0; is_loop(op) && k < op->nout; k++)
+    for (uint32_t k = 0; tl_is_loop(op) && k < op->nout; k++)
         join(f, op->out[k],
              op->opcode == TL_OP_FOR ? op->regions[0]->args[k + 1] : op->regions[1]->args[k]);
 }
@@ -140,7 +134,7 @@ static void note_values(Flat *f)
         for (uint32_t r = 0; r < op->nregions; r++)
             for (uint32_t i = 0; i < op->regions[r]->nargs; i++) {
                 note_value(f, op->regions[r]->args[i]);
-                if (is_loop(op) && is_tile(op->regions[r]->args[i]))
+                if (tl_is_loop(op) && is_tile(op->regions[r]->args[i]))
                     group_of(f, op->regions[r]->args[i])->carried = true;
             }
         for (uint32_t i = 0; knows_axes(op) && i < op->nin; i++)
@@ -160,17 +154,6 @@ static Vectors vectors_of(const Flat *f, const Group *g, const TlType *type)
     int64_t lanes = f->m->vector_bytes / g->bytes, n = tl_type_elems(type),
             row = form.extent[form.lane];
     return (Vectors){n / row * ((row + lanes - 1) / lanes), (n + lanes - 1) / lanes};
-}
-
-static int64_t trips_of(const TlBlock *block)
-{
-    int64_t trips = 1;
-    int deep = 0;
-    for (const TlOp *op = block->parent; op && deep < MOST_DEEP; op = op->block->parent) {
-        trips *= is_loop(op) ? TRIPS : 1;
-        deep += is_loop(op);
-    }
-    return trips;
 }
 
 /* Is a use one by an op of the group? */
@@ -203,7 +186,7 @@ static const TlBlock *block_of(const TlValue *v)
 /* Of x, repeated element by element to a row. */
 static int64_t cost_of_elements(const Group *g, const TlValue *x)
 {
-    return trips_of(block_of(x)) * tl_type_elems(g->type);
+    return tl_likely_runs(block_of(x), NULL, MOST_TRIPS) * tl_type_elems(g->type);
 }
 
 /* Of x as a row, beside x itself: computed from rows, where that is less, in place of it. *left:
@@ -213,7 +196,7 @@ static int64_t cost_of_spread(const Flat *f, const Group *g, const TlValue *x, i
     const TlOp *op = x->def;
     if (x->type->rank == 0)
         return 0;
-    int64_t each = cost_of_elements(g, x), trips = trips_of(block_of(x));
+    int64_t each = cost_of_elements(g, x), trips = tl_likely_runs(block_of(x), NULL, MOST_TRIPS);
     if (!op || --*left < 0)
         return each;
     if (op->opcode == TL_OP_CONST || op->opcode == TL_OP_IOTA)
@@ -251,7 +234,7 @@ static void price_value(Flat *f, const TlValue *v, const TlBlock *block)
     Group *g = group_of(f, v);
     Vectors n = vectors_of(f, g, g->type);
     const TlOp *op = v->def;
-    int64_t trips = trips_of(block), work = 0;
+    int64_t trips = tl_likely_runs(block, NULL, MOST_TRIPS), work = 0;
     if (op && is_elementwise(op))
         work = tl_elem_work(op->opcode)->cpu;
     g->gain += trips * (work * (n.rows - n.flat) + (is_asked_as_row(v) ? n.rows : 0));
@@ -592,7 +575,7 @@ static void list_chosen(Flat *f)
 static bool has_loops(const TlFn *fn)
 {
     for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
-        if (is_loop(op))
+        if (tl_is_loop(op))
             return true;
     return false;
 }

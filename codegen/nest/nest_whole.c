@@ -134,16 +134,8 @@ static const char *why_op_not(const TlNests *plan, const TlOp *op)
 
 int64_t tl_nest_times_of(const TlNests *plan, const TlOp *op)
 {
-    enum { SOME = 8, MANY = 1 << 20 };
-    int64_t times = 1;
-    for (op = tl_enclosing_loop(op); op && op != plan->asked_in->parent && times < MANY;
-         op = tl_enclosing_loop(op)) {
-        TlWideInt n = SOME;
-        if (op->opcode != TL_OP_FOR || !tl_const_trips(op, &n))
-            n = SOME;
-        times *= n < MANY ? (int64_t)n : MANY;
-    }
-    return times;
+    enum { MANY = 1 << 20 };
+    return tl_likely_runs(op->block, plan->asked_in->parent, MANY);
 }
 
 static int64_t work_of_axes(const TlNests *plan)

@@ -144,6 +144,29 @@ bool tl_const_trips(const TlOp *loop, TlWideInt *out)
     return true;
 }
 
+int64_t tl_likely_trips(const TlOp *loop, int64_t most)
+{
+    enum { LIKELY = 8 };
+    TlWideInt trips;
+    TL_ASSERT(tl_is_loop(loop), "%s is no loop", tl_op_info(loop->opcode)->text);
+    if (loop->opcode != TL_OP_FOR || !tl_const_trips(loop, &trips))
+        trips = LIKELY;
+    return trips < 1 ? 1 : trips > most ? most : (int64_t)trips;
+}
+
+int64_t tl_likely_runs(const TlBlock *b, const TlOp *outer, int64_t most)
+{
+    const int64_t LIMIT = 1 << 30;
+    int64_t n = 1;
+    TL_ASSERT(most <= LIMIT, "%lld iterations", (long long)most);
+    for (const TlOp *op = b->parent; op && op != outer; op = op->block->parent)
+        if (tl_is_loop(op)) {
+            n *= tl_likely_trips(op, most);
+            n = n < LIMIT ? n : LIMIT;
+        }
+    return n;
+}
+
 static bool has_tile(const TlFn *fn)
 {
     for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))

@@ -23,6 +23,11 @@ bool tl_is_const_op(const TlValue *v); /* the result of a CONST */
 bool tl_const_int_value(const TlValue *v, TlWideInt *out);
 /* Number of iterations of a FOR with constant bounds. */
 bool tl_const_trips(const TlOp *loop, TlWideInt *out);
+/* Iterations of a loop as costs take them: 8 where they are not constant; from 1 to `most`. */
+int64_t tl_likely_trips(const TlOp *loop, int64_t most);
+/* How often a block runs while `outer`, which is around it, runs once (NULL: the function): the
+ * product over the loops between, each of `most` iterations at most; 2^30 at most. */
+int64_t tl_likely_runs(const TlBlock *b, const TlOp *outer, int64_t most);
 /* The innermost loop around the op; NULL: there is none. Does a loop hold no other? */
 const TlOp *tl_enclosing_loop(const TlOp *op);
 bool tl_is_innermost(const TlOp *loop);

@@ -26,9 +26,7 @@ enum {
     BARRIER = 64,
     SECTOR_BYTES = 32,
     LINE_BYTES = 128,
-    TRIPS = 8, /* for a loop whose trip count is not known */
-    MOST_TRIPS = 64, /* so that one loop does not outweigh everything outside of it */
-    MOST_NESTING = 5 /* loops counted: their product, 2^30, times a cost fits in 64 bits */
+    MOST_TRIPS = 64 /* so that one loop does not outweigh everything outside of it */
 };
 
 TlLayoutCost tl_layout_costs(TlPassCtx *px)
@@ -57,25 +55,13 @@ void tl_layout_cost_init(TlLayoutCost *c, const TlFn *fn, TlPassCtx *px)
 
 int64_t tl_layout_trips(const TlOp *loop)
 {
-    TlWideInt trips;
-    TL_ASSERT(tl_is_loop(loop), "%s is no loop", tl_op_info(loop->opcode)->text);
-    if (loop->opcode != TL_OP_FOR || !tl_const_trips(loop, &trips))
-        trips = TRIPS;
-    return trips < 1 ? 1 : trips > MOST_TRIPS ? MOST_TRIPS : (int64_t)trips;
+    return tl_likely_trips(loop, MOST_TRIPS);
 }
 
 int64_t tl_layout_frequency(const TlBlock *b)
 {
-    int64_t n = 1;
-    int depth = 0;
     TL_ASSERT(b->fn, "a block of no function");
-    for (const TlOp *op = b->parent; op && depth < MOST_NESTING; op = op->block->parent) {
-        if (!tl_is_loop(op))
-            continue;
-        n *= tl_layout_trips(op);
-        depth++;
-    }
-    return n;
+    return tl_likely_runs(b, NULL, MOST_TRIPS);
 }
 
 /* ---- conversions ---- */
