@@ -13,8 +13,8 @@ Sizes are smaller than KernelBench's, so that a problem takes 1 to 50 ms: matric
 special, batches 1 to 8, images and volumes a half to an eighth of each axis, arrays of rows fewer rows, but more than caches hold. Channels, filters, strides,
 paddings, groups, and the lengths of rows of softmax, norms and scans are KernelBench's.
 
-Of level 2 only the problems that are one kernel are here: a layer and what follows it, element by element or over the channels of
-a place. PyTorch runs them op by op. Where an op takes a number or an array of its own, this script has the page's.
+Level 2 are the chains of KERNELBENCH.md; PyTorch runs them op by op. Where an op takes a number or an array of its own, this script
+has the page's. Products are 256 x 2048 x 2048 where KernelBench has more.
 """
 import argparse
 import ctypes
@@ -24,6 +24,7 @@ import os
 import re
 import statistics
 import sys
+import tempfile
 import time
 import types
 import warnings
@@ -37,7 +38,9 @@ import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 
 import tile  # noqa: E402
-from kernelbench import FORMS, LEVEL_1, LEVEL_2  # noqa: E402
+from kernelbench import LEVEL_1, LEVEL_2, said  # noqa: E402
+from kernelbench_chain import Chain  # noqa: E402
+from kernelbench_numpy import value  # noqa: E402
 
 warnings.simplefilter("ignore")  # of the library, compiled as source
 for option in (-1, -3):  # PyTorch's results come from memory that malloc keeps: M_TRIM_THRESHOLD, M_MMAP_THRESHOLD
@@ -424,7 +427,7 @@ PROBLEMS = {
 }
 
 
-# ---- level 2: the problems that are one kernel of KERNELBENCH.md's forms ----
+# ---- level 2: chains of test/library/kernelbench.py ----
 def extreme(f, pointwise):
     def of_one_or_two(x, y=None, axis=None, keep=None, where=None):
         return f(x, 1, keepdim=True)[0] if y is None else pointwise(x, torch.as_tensor(y))
@@ -434,56 +437,105 @@ def extreme(f, pointwise):
 ACTIVATIONS = types.SimpleNamespace(relu=torch.relu, leaky_relu=F.leaky_relu, silu=F.silu, gelu=F.gelu, softplus=F.softplus, mish=F.mish,
                                     hard_swish=F.hardswish)
 WORDS = {"activation": ACTIVATIONS, "sigmoid": torch.sigmoid, "tanh": torch.tanh, "clamp": torch.clamp, "true": True, "here": None,
-         "min": extreme(torch.min, torch.minimum), "max": extreme(torch.max, torch.maximum),
-         "softmax": types.SimpleNamespace(softmax=lambda u, _axis: torch.softmax(u, 1))}
+         "min": extreme(torch.min, torch.minimum), "max": extreme(torch.max, torch.maximum), "expand": lambda x, _axis: x.unsqueeze(1),
+         "sum": lambda x, axis, keep, where: torch.sum(x, 1, keepdim=True),
+         "softmax": types.SimpleNamespace(softmax=lambda u, _axis: torch.softmax(u, 1), log_sum_exp=lambda u, _axis: torch.logsumexp(u, 1))}
 
 
-def fused(number, theirs, y, launched, **consts):
-    """The kernel of the problem's form with its expression; theirs(): the layer, and what follows it op by op."""
-    ((form, *_, text), ) = LEVEL_2[number]
-    b = torch.randn(y.shape[1])
-    spread = b.view(1, -1, *(1, ) * (theirs().dim() - 2)) if form != "linear" else b
+class Torch:
+    """The steps of a chain, op by op."""
 
-    def chain():
-        v = theirs()
-        return eval(text, {**WORDS, "v": v, "u": v, "b": spread})  # pylint: disable=eval-used
-    y = torch.empty_like(chain())
-    kernel = own(FORMS[form].replace("EXPR", text), "k", consts)
-    arrays = {k: a.numpy() if isinstance(a, torch.Tensor) else a for k, a in {**launched, "c": b, "y": y if form == "linear" else volume(y)}.items()}
-    return Problem(chain, [lambda: kernel(**arrays)], y, [form])
+    def array(self, x):
+        return torch.from_numpy(x)
+
+    def value(self, text, b, a=None):
+        return value(WORDS, text, torch.from_numpy(b), a)
+
+    def linear(self, w, bias):
+        w, bias = torch.from_numpy(w), torch.from_numpy(bias)
+        return lambda v: F.linear(v, w, bias)
+
+    def conv(self, w, bias, stride, pad, more, transposed, shape):
+        dims = len(shape)
+        filters = torch.from_numpy(np.ascontiguousarray(w.transpose(4, 3, 0, 1, 2))).reshape(*w.shape[:2:-1], *w.shape[3 - dims:3])
+        f, b = ((F.conv_transpose2d, F.conv_transpose3d) if transposed else (F.conv2d, F.conv3d))[dims - 2], torch.from_numpy(bias)
+        return lambda v: f(v, filters, b, stride, pad, *((more, ) if transposed else ()))
+
+    def norm(self, kind, groups, w, bias):
+        w, b = torch.from_numpy(w), torch.from_numpy(bias)
+        return {"batch": lambda v: F.batch_norm(v, None, None, w, b, True), "instance": lambda v: F.instance_norm(v, weight=w, bias=b),
+                "group": lambda v: F.group_norm(v, groups, w, b)}.get(kind, lambda v: F.layer_norm(v, v.shape[-1:], w, b))
+
+    def pool(self, kind, size):
+        dims = len(size)
+        f = ((F.max_pool1d, F.max_pool2d, F.max_pool3d) if kind == "max" else (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d))[dims - 1]
+        return lambda v: f(v, size)
+
+    def reduce(self, f, axes, keep):
+        return {"mean": lambda v: torch.mean(v, axes, keepdim=keep), "sum": lambda v: torch.sum(v, axes, keepdim=keep),
+                "greatest": lambda v: torch.amax(v, axes, keepdim=keep), "least": lambda v: torch.amin(v, axes, keepdim=keep),
+                "log sum exp": lambda v: torch.logsumexp(v, axes, keepdim=keep)}[f]
+
+    def softmax(self, n):
+        return lambda v: torch.softmax(v.view(-1, n), 1).view(v.shape)
 
 
-def linear(number, m=256, k=2048, n=2048):
-    x, w, b = rand(m, k), torch.randn(n, k) / math.sqrt(k), rand(n)
-    return fused(number, lambda: F.linear(x, w, b), torch.empty(m, n), {"x": x, "w": w, "bias": b}, BM=128, BN=128)
+LINEAR = {"x": (256, 2048), "outputs": (2048, ), "BM": 128, "BN": 128}
+SMALL_VOLUME = {"x": (4, 3, 16, 32, 32), "outputs": (16, )}
 
 
-def layer(number, shape, outputs, stride=0, pad=0, more=0, size=3):
-    """A convolution, or with a stride a transposed one."""
-    x, dims = rand(*shape), len(shape) - 2
-    k = (size, ) * dims
-    w = torch.randn(*((shape[1], outputs) if stride else (outputs, shape[1])), *k) / math.sqrt(shape[1] * math.prod(k))
-    b = rand(outputs)
-    filters = w.view(*w.shape[:2], *three(k, dims, 1)).permute(2, 3, 4, 1, 0).contiguous()
-    launched = {"x": volume(x), "w": filters, "bias": b, **window_of(three(pad, dims, 0), (1, 1, 1))}
-    f = ((F.conv_transpose2d, F.conv_transpose3d) if stride else (F.conv2d, F.conv3d))[dims - 2]
-    args = (stride, pad, more) if stride else ()
-    consts = {"SD": stride if dims == 3 else 1, "SH": stride} if stride else {}
-    y = torch.empty(shape[0], outputs)
-    return fused(number, lambda: f(x, w, b, *args), y, launched, BK=-(-outputs // 16) * 16, **consts)
+def image(channels, outputs, **more):
+    return {"x": (1, channels, 64, 64), "outputs": (outputs, ), **more}
+
+
+def volumes(*shape, outputs, **more):
+    return {"x": shape, "outputs": (outputs, ), **more}
 
 
 SECOND = {
-    **{n: linear for n in (9, 12, 29, 40, 53, 59, 63, 68, 70, 76, 81, 86, 95)},
-    **{n: lambda i, c=c: layer(i, (1, c, 64, 64), 128 if c == 64 else 64) for n, c in
-       {1: 64, 4: 64, 25: 16, 31: 64, 32: 64, 57: 8, 69: 8, 71: 8, 87: 8}.items()},
-    54: lambda i: layer(i, (1, 64, 64, 64), 64), 7: lambda i: layer(i, (1, 8, 16, 32, 32), 32), 47: lambda i: layer(i, (1, 32, 8, 32, 32), 64),
-    48: lambda i: layer(i, (1, 3, 16, 64, 64), 16), 90: lambda i: layer(i, (1, 8, 16, 32, 32), 64),
-    2: lambda i: layer(i, (1, 64, 64, 64), 64, 2, 1, 1), 16: lambda i: layer(i, (1, 64, 64, 64), 64, 2, 1, 1),
-    5: lambda i: layer(i, (1, 64, 64, 64), 64, 2, 1, 1, 4), 20: lambda i: layer(i, (1, 32, 8, 16, 16), 64, 2, 1, 1),
-    49: lambda i: layer(i, (1, 32, 8, 16, 16), 64, 2, 1, 1), 91: lambda i: layer(i, (1, 64, 32, 32), 128, 2, 1, 1, 4),
-    93: lambda i: layer(i, (1, 64, 32, 32), 128, 2, 0, 0, 4), 100: lambda i: layer(i, (1, 64, 6, 12, 12), 128, 2, 1, 0),
+    **{n: LINEAR for n in (9, 12, 14, 18, 22, 28, 29, 40, 51, 53, 56, 59, 63, 64, 66, 68, 70, 76, 80, 81, 84, 86, 95, 97, 99)},
+    **{n: {**LINEAR, "x": (2048, 1024), "outputs": (1024, )} for n in (33, 39, 41)},
+    **{n: {**LINEAR, "groups": 2048 // width} for n, width in {30: 512, 62: 16, 75: 16, 88: 32, 94: 32}.items()},
+    37: {**LINEAR, "x": (1024, 1024), "groups": 2048 // 64}, 45: {**LINEAR, "x": (1024, 2048), "outputs": (1024, 1024)},
+    55: {**LINEAR, "pool": 2}, 98: {**LINEAR, "pool": 16},
+    **{n: image(c, 128 if c == 64 else 64, **m) for n, c, m in (
+        (1, 64, {}), (4, 64, {}), (17, 64, {}), (25, 16, {}), (31, 64, {}), (32, 64, {}), (35, 64, {}), (46, 64, {}), (52, 64, {}), (57, 8, {}),
+        (65, 8, {"pool": 4}), (67, 8, {}), (69, 8, {}), (71, 8, {}), (73, 8, {}), (82, 8, {"pool": 4}), (85, 8, {"groups": 16, "pool": 4}),
+        (87, 8, {}), (92, 8, {"groups": 16}))},
+    21: {"x": (1, 8, 128, 128), "outputs": (32, ), "groups": 8}, 54: image(64, 64),
+    **{n: image(64, 64, more=1) for n in (2, 16)}, 5: image(64, 64, size=4), 10: image(64, 64, stride=1),
+    11: {"x": (2, 64, 32, 32), "outputs": (128, ), "size": 5, "stride": 1, "groups": 8}, 19: image(64, 64, stride=1, pad=0, groups=8),
+    36: image(64, 128, more=1), 42: image(64, 128, stride=1, pad=0), 44: image(64, 128, more=1),
+    91: {"x": (1, 64, 32, 32), "outputs": (128, ), "size": 4, "more": 1}, 93: {"x": (1, 64, 32, 32), "outputs": (128, ), "size": 4, "pad": 0},
+    **{n: volumes(4, 3, 12, 32, 32, outputs=24, groups=8) for n in (23, 24)},
+    **{n: SMALL_VOLUME for n in (6, 50, 58, 79, 89, 96)}, 60: {**SMALL_VOLUME, "groups": 4}, 83: {**SMALL_VOLUME, "groups": 8},
+    27: {**SMALL_VOLUME, "size": 4, "groups": 4}, 72: {**SMALL_VOLUME, "x": (1, 3, 32, 32, 32)},
+    3: volumes(1, 32, 8, 32, 32, outputs=64, more=1), 7: volumes(1, 8, 16, 32, 32, outputs=32), 8: volumes(2, 8, 16, 32, 32, outputs=16),
+    13: volumes(1, 16, 16, 32, 32, outputs=64, stride=1), 15: volumes(2, 16, 16, 32, 32, outputs=32),
+    **{n: volumes(1, 32, 8, 16, 16, outputs=64, more=1) for n in (20, 26, 49)}, 34: volumes(1, 32, 8, 16, 32, outputs=64, size=4),
+    38: volumes(2, 32, 16, 32, 32, outputs=64, more=1), 43: volumes(1, 32, 8, 32, 32, outputs=64, pad=1), 47: volumes(1, 32, 8, 32, 32, outputs=64),
+    48: volumes(1, 3, 16, 64, 64, outputs=16), 61: volumes(1, 64, 8, 16, 16, outputs=128, stride=1, pad=0, groups=8),
+    74: volumes(1, 16, 16, 32, 32, outputs=32, more=1), 77: volumes(1, 64, 8, 16, 16, outputs=128, size=5, stride=1, pad=0),
+    78: volumes(1, 32, 8, 16, 16, outputs=64, size=5, pad=2), 90: volumes(1, 8, 16, 32, 32, outputs=64),
+    100: volumes(1, 64, 6, 12, 12, outputs=128),
 }
+
+
+class ChainProblem:
+    """A chain as a Problem."""
+    tolerance = 1e-4
+
+    def __init__(self, number):
+        with tempfile.TemporaryDirectory() as folder:
+            self.chain = Chain(ROOT, folder, number, Torch(), **SECOND[number])
+            for step in LEVEL_2[number]:
+                self.chain.step(*step)
+        self.theirs, self.run = self.chain.theirs, self.chain.run
+        self.names = [said(step).replace("`", "") for step in LEVEL_2[number]]
+
+    @property
+    def y(self):
+        return torch.from_numpy(self.chain.got)
 
 
 # ---- measuring ----
@@ -510,11 +562,10 @@ def milliseconds(f, seconds):
 
 def compare(level, number, rounds, seconds):
     torch.manual_seed(number)
-    p = PROBLEMS[number]() if level == 1 else SECOND[number](number)
-    named = LEVEL_1[number] if level == 1 else LEVEL_2[number][0][0]
-    missing = [n for n in p.names if n not in named]
+    p = PROBLEMS[number]() if level == 1 else ChainProblem(number)
+    missing = [n for n in p.names if level == 1 and n not in LEVEL_1[number]]
     if missing:
-        raise SystemExit(f"{number}: KERNELBENCH.md does not name {missing}, but {named}")
+        raise SystemExit(f"{number}: KERNELBENCH.md does not name {missing}")
     error = difference(p)
     if not error <= p.tolerance:
         raise SystemExit(f"{number}: results differ by {error:.1e}")
