@@ -131,7 +131,8 @@ for t, w, n, l, c, g in (
         ("f16", "f16", 2, 20, 84, 2), ("f32", "f32", 3, 9, 6, 3), ("bf16", "f32", 1, 1, 1, 1),
         ("f32", "f32", 0, 3, 4, 2), ("f64", "f64", 2, 9, 10, 5), ("f32", "f16", 2, 35, 40, 40),
         ("f64", "f64", 2, 9, 34, 34), ("f32", "f32", 2, 40, 72, 36), ("f16", "f32", 1, 11, 30, 3),
-        ("f32", "f32", 5, 1, 32, 2), ("bf16", "bf16", 2, 3, 160, 16), ("f64", "f64", 3, 2, 50, 5)):  # a few groups of few rows: each alone
+        # a few groups of few rows, each alone
+        ("f32", "f32", 5, 1, 32, 2), ("bf16", "bf16", 2, 3, 160, 16), ("f64", "f64", 3, 2, 50, 5)):
     total, UNIT = wider(t), UNITS[wider(t)]
     names = ["instance_norm", "group_norm"] if g == c else ["group_norm"]
     for kernel in names:

@@ -531,7 +531,7 @@ class ChainProblem:
             for step in LEVEL_2[number]:
                 self.chain.step(*step)
         self.theirs, self.run = self.chain.theirs, self.chain.run
-        self.names = [said(step).replace("`", "") for step in LEVEL_2[number]]
+        self.names = [re.match(r"`?([\w.]+)", said(step))[1] for step in LEVEL_2[number]]
 
     @property
     def y(self):
