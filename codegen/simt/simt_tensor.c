@@ -475,21 +475,33 @@ static uint32_t pending_groups(const TlOp *await)
     return n < TL_TENSOR_BARS ? n : TL_TENSOR_BARS - 1;
 }
 
-/* Groups that may go on in front of the await: behind its own, or left by awaits in the loop, or
- * other op, right before it; those of tokens leave what others are for. */
-static uint32_t not_waited_for(const TlOp *await)
+/* Groups that an op leaves, or what is in it: by an await. Those of tokens leave what others are
+ * for. */
+static uint32_t left_by(const TlOp *at)
 {
-    const TlOp *before = neighbour(await, true);
-    uint32_t most = pending_groups(await);
-    if (!before || !before->nregions)
-        return most;
-    for (const TlOp *op = tl_walk_next(before, before); op; op = tl_walk_next(op, before)) {
+    uint32_t most = 0;
+    for (const TlOp *op = at; op; op = tl_walk_next(op, at)) {
         uint32_t n = tl_tensor_awaits_tokens(op) ? TL_TENSOR_BARS - 1
                      : op->opcode == TL_OP_AWAIT ? pending_groups(op)
                                                  : 0;
         most = n > most ? n : most;
     }
     return most;
+}
+
+/* Groups that may go on in front of the await: behind its own, or left by what is before it, back
+ * to another one; and those of products between. */
+static uint32_t not_waited_for(const TlOp *await)
+{
+    uint32_t most = pending_groups(await), made = 0;
+    const TlOp *op = await;
+    do {
+        op = neighbour(op, true);
+        made += is_product(op) && !is_product(neighbour(op, true));
+        uint32_t n = op ? left_by(op) : 0;
+        most = n && n + made > most ? n + made : most;
+    } while (op && op->opcode != TL_OP_AWAIT);
+    return most < TL_TENSOR_BARS ? most : TL_TENSOR_BARS - 1;
 }
 
 /* Do products say between the two that slots are free? Then what an await is for is committed

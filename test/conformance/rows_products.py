@@ -413,6 +413,30 @@ for t, hint, first, second, stages in (("f8e4m3", "specialize", 192, 112, 2), ("
     }, lambda a: {"X": exact(product(a["A"], a["B"].T)), "Y": exact(product(a["C"], a["D"]))},
         warps=4, stages=stages)
 
+# A loop of products, one product of its own begun behind it, and both awaited together: again and again, so that
+# what counts asynchronous products comes round.
+LOOP_AND_ONE = """
+kernel k(const {t} A[M, K], const {t} B[K, N], const {t} C[M, L], const {t} D[L, N], f32 X[M, N])
+    grid(1)
+    require(N <= 64)
+    require(L <= 64)
+{{
+    for (int m : range(0, M, 64)) {{
+        tile<f32, 64, 64> x;
+        for (int k : range(0, K, 32)) {hint}
+            x = dot(A[m +: 64, k +: 32], B[k +: 32, 0 +: 64], x);
+        auto y = dot(C[m +: 64, 0 +: 64], D[0 +: 64, 0 +: 64]);
+        X[m +: 64, 0 +: 64] = x * y;
+    }}
+}}
+"""
+for t, hint, k, stages in (("f16", "specialize", 96, 2), ("f16", "pipeline", 64, 2), ("bf16", "pipeline(3)", 70, 3),
+                           ("f8e5m2", "specialize", 130, 3)):
+    row(f"products_loop_and_one_{t}_{k}", LOOP_AND_ONE.format(t=t, hint=hint), {
+        "A": few(t, 41, 300, k), "B": few(t, 42, k, 61), "C": few(t, 43, 300, 50), "D": few(t, 44, 50, 61),
+        "X": poison("f32", 300, 61)
+    }, lambda a: {"X": exact(product(a["A"], a["B"]) * product(a["C"], a["D"]))}, warps=4, stages=stages)
+
 # Pairs along k of i8 and u8, as x86-64 sums them: all values, odd extents, steps that are odd or 2, columns from 1 to
 # 70, blocks that
 # begin at odd k, and trips that do not fill a chunk.
