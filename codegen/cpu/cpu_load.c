@@ -604,6 +604,9 @@ LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
     mask = tl_cpu_both(g, mask, tl_cpu_lane_mask(g, &form, at));
     if (a->view) {
         TlCpuFork f;
+        LLVMValueRef looked_up = tl_cpu_load_looked_up(g, a, &elem, &s, mask, other, at->width);
+        if (looked_up)
+            return looked_up;
         bool near = tl_cpu_fork_near(g, a, &elem, &s, mask, at->width, &f);
         LLVMValueRef x = load_lanes_apart(g, a, &elem, &s, mask, other, at);
         return near ? tl_cpu_fork_end(g, &f, x) : x;
