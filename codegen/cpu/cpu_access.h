@@ -71,6 +71,13 @@ LLVMValueRef tl_cpu_load_pattern_border(TlCpuGen *g, TlOp *op, TlCpuAccess *a, T
 /* What a spread value reads: elements side by side, from the position on. */
 LLVMValueRef tl_cpu_load_window(TlCpuGen *g, TlOp *op, TlCpuAccess *a, const TlCpuAt *at);
 
+/* ---- cpu_lookup.c: gathers from arrays of few elements ---- */
+
+/* NULL: the access is none. */
+LLVMValueRef tl_cpu_load_looked_up(TlCpuGen *g, const TlCpuAccess *a, const TlType *elem,
+                                   const TlCpuSpot *s, LLVMValueRef mask, LLVMValueRef other,
+                                   int width);
+
 /* ---- cpu_near.c: gathers whose lanes are near each other ---- */
 
 /* Begins a fork of which one side has such lanes; the other one is to be built. False: the access

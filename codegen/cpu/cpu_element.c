@@ -40,6 +40,7 @@ enum { ZEROS_AROUND = 64 };
 LLVMValueRef tl_cpu_zero_row(TlCpuGen *g)
 {
     enum { MOST_BYTES = TL_NEST_STRIDE * 2 * 64, AROUND = 8 * ZEROS_AROUND };
+    _Static_assert(TL_NEST_LOOKED_UP * 64 <= MOST_BYTES + AROUND, "as long as a look-up");
     LLVMTypeRef row = LLVMArrayType2(g->i8, MOST_BYTES + 2 * AROUND);
     LLVMValueRef by = tl_gen_int(&g->gen, AROUND), z = zeros_at(g, "tl.zero_row", row, 64);
     return LLVMBuildInBoundsGEP2(g->b, g->i8, z, &by, 1, "");

@@ -30,27 +30,19 @@ LLVMValueRef tl_cpu_launch_stride(const TlCpuAccess *a, int lane)
     return i < 0 || LLVMIsConstant(a->stride[i]) ? NULL : a->stride[i];
 }
 
-/* An address of which LLVM does not know where it comes from: it would keep each lane's distance
- * from the first in a register of its own, of which there are too few. */
-static LLVMValueRef of_its_own(TlCpuGen *g, LLVMValueRef p)
-{
-    LLVMTypeRef ptr = LLVMTypeOf(p), type = LLVMFunctionType(ptr, &ptr, 1, 0);
-    LLVMValueRef same =
-        LLVMGetInlineAsm(type, "", 0, "=r,0", strlen("=r,0"), 0, 0, LLVMInlineAsmDialectATT, 0);
-    return LLVMBuildCall2(g->b, type, same, &p, 1, "");
-}
-
 void tl_cpu_stride_addresses(TlCpuGen *g, TlDtype of_memory, LLVMValueRef first,
                              LLVMValueRef stride, int n, LLVMValueRef *out)
 {
     enum { FOUR = 4 };
+    bool is_known = LLVMIsConstant(stride);
     LLVMValueRef four = tl_cpu_mul(g, tl_gen_int(&g->gen, FOUR), stride);
     for (int k = 0; k < n; k++) {
         LLVMValueRef by = tl_cpu_mul(g, tl_gen_int(&g->gen, k % FOUR), stride);
         if (k > 0 && k % FOUR == 0)
             first = tl_gen_address(&g->gen, of_memory, first, four);
-        if (k % FOUR == 0)
-            first = of_its_own(g, first);
+        if (k % FOUR == 0 && !is_known) /* LLVM would keep each lane's distance from the first in a
+                                         * register of its own, of which there are too few */
+            first = tl_llvm_copy(g->l, g->b, first, "=r,0");
         out[k] = tl_gen_address(&g->gen, of_memory, first, by);
     }
 }
@@ -604,6 +596,9 @@ LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
     mask = tl_cpu_both(g, mask, tl_cpu_lane_mask(g, &form, at));
     if (a->view) {
         TlCpuFork f;
+        LLVMValueRef looked_up = tl_cpu_load_looked_up(g, a, &elem, &s, mask, other, at->width);
+        if (looked_up)
+            return looked_up;
         bool near = tl_cpu_fork_near(g, a, &elem, &s, mask, at->width, &f);
         LLVMValueRef x = load_lanes_apart(g, a, &elem, &s, mask, other, at);
         return near ? tl_cpu_fork_end(g, &f, x) : x;

@@ -178,8 +178,13 @@ static LLVMValueRef eval_quads(TlCpuGen *g, const TlOp *op, TlCpuAt *at, LLVMVal
     LLVMValueRef x[2];
     tl_cpu_at_under(g, &sub, at, at->rank, last, 4 * at->width);
     sub.idx[last] = tl_cpu_times(g, at->idx[last], 4);
+    int64_t first = sub.fetch ? sub.fetch->first : 0;
+    if (sub.fetch)
+        sub.fetch->first *= 4; /* bytes of each lane */
     for (int i = 0; i < 2; i++)
         x[i] = tl_cpu_eval(g, quads.factor[i], &sub);
+    if (sub.fetch)
+        sub.fetch->first = first;
     return sums(&q, x, begin, at->width);
 }
 

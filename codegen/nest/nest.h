@@ -721,6 +721,19 @@ typedef struct TlNestFields {
 TlNestFields tl_nest_fields(const TlNests *plan, const TlNestAccess *a);
 /* May lanes of a gather be near each other, so that the run asks? (nest_near.c) */
 bool tl_nest_may_be_near(const TlNests *plan, const TlNestAccess *a);
+/* Gathers from arrays of few elements, which so many registers hold (nest_lookup.c). */
+enum { TL_NEST_LOOKED_UP = 16 };
+/* An instruction that permutes lanes. */
+typedef struct TlNestPermute {
+    int bytes, lanes;     /* of an element; of the vector that is looked up */
+    int registers, elems; /* that it looks up in; elements of each, which repeat in its register */
+    const char *feature, *name;
+} TlNestPermute;
+typedef struct TlNestLookup {
+    const TlNestPermute *permute; /* NULL: it is no such gather, or loads are faster */
+    int elems, groups;            /* of the array; times that it permutes */
+} TlNestLookup;
+TlNestLookup tl_nest_lookup(const TlNests *plan, const TlNestAccess *a);
 /* Everything that is decided about a function; verified. */
 TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlArena *arena);
 /* The module as text; before each op, as comments, the places of its results and its nests. */

@@ -381,7 +381,10 @@ static void put_place(Print *p, const TlValue *v)
              "an arm only where a lane takes it");
     put_slices(p, v);
     const TlNestAccess *a = v->def ? tl_map_get_ptr(&p->plan->access, v->def) : NULL;
-    put_flag(p, a && tl_nest_may_be_near(p->plan, a), "one vector's lanes where these are near");
+    bool is_lookup = a && tl_nest_lookup(p->plan, a).permute;
+    put_flag(p, is_lookup, "looked up in registers");
+    put_flag(p, a && !is_lookup && tl_nest_may_be_near(p->plan, a),
+             "one vector's lanes where these are near");
     if (x.partner) {
         tl_sbuf_puts(p->out, " by ");
         put_value(p, x.partner);
@@ -570,7 +573,7 @@ static bool is_worth_a_word(const TlNests *plan, const TlValue *v)
     bool is_tile = v->type->kind == TL_TILE && v->type->rank > 0;
     for (uint32_t i = 0; a && a->loads && a->place.axes && i < a->place.naxes; i++)
         special |= a->axis[i].affine.is;
-    special |= a && tl_nest_may_be_near(plan, a);
+    special |= a && (tl_nest_may_be_near(plan, a) || tl_nest_lookup(plan, a).permute);
     return is_tile && (special || x.kind == TL_NEST_HOME || (x.way > TL_NEST_RENAMES));
 }
 

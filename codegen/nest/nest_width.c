@@ -64,6 +64,9 @@ static int access_width(const TlNests *plan, const TlNestAccess *a, int limit, i
     if (is_view && tl_nest_is_contiguous_inside(a, lane))
         return limit;
     int lanes = plan->m.vector_bytes / bytes, stride = tl_nest_stride(a, lane);
+    TlNestLookup lookup = tl_nest_lookup(plan, a);
+    if (lookup.permute)
+        return at_most(limit, lookup.permute->lanes, "a look-up", why);
     int64_t first;
     const TlNestAffine *pattern = is_view ? tl_nest_pattern_along(a, lane) : NULL;
     if (pattern && tl_nest_pattern_span(pattern, lanes, &first))

@@ -147,7 +147,8 @@ GROUPS = {
         "strides, steps, columns": "view_strides lang_strides_of_parameters lang_steps_and_dropped_axes "
             "slice_with_steps_and_update views_store_* column_major_written_by_every_access",
         "indices from memory": "gather_* scatter_* pipeline_indirect recursive_pipeline_of_dependent_loads",
-        "points": "points_*", "borders: edge, reflect, symmetric, wrap": "border_edge_* border_reflect_* "
+        "points": "points_*", "arrays of few elements": "lookup_*",
+        "borders: edge, reflect, symmetric, wrap": "border_edge_* border_reflect_* "
             "border_symmetric_* border_wrap_*",
         "store and load of one place": "program_order_through_memory lang_program_order_* "
             "left_to_right_with_effects",
