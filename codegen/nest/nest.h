@@ -105,6 +105,9 @@ typedef struct TlNestAffine {
         *most; /* tiles of one number; both NULL: it is a slice, with i32 of 2^31 elements */
     bool least_wins; /* where it is above the other one */
     bool fits;       /* both are inside of the view unless that is empty */
+    /* Rows of `unit` elements, which the terms and bounds count (nest_fold.c): element j is number
+     * (sum + j / unit, within the bounds) * unit + j % unit + behind. 0: each is its own. */
+    int64_t unit, behind;
     /* A pattern (nest_pattern.c), period > 0: start is the scalars' sum >> shift, and element j is
      * start + j / period * step + of[j % period]. */
     int period, shift;
@@ -123,7 +126,7 @@ typedef struct TlNestAxis {
 /* Is it bounded, or a pattern, and so no slice where elements are tested? */
 static inline bool tl_nest_is_clamped(const TlNestAxis *x)
 {
-    return x->affine.least || x->affine.most || x->affine.period;
+    return x->affine.least || x->affine.most || x->affine.period || x->affine.unit;
 }
 /* A memory op: what is known of it before the run. */
 typedef struct TlNestAccess {
@@ -616,6 +619,7 @@ typedef enum TlNestWhyWide {
 typedef struct TlNestFold {
     TlFn *fn;    /* NULL: as it is */
     int32_t row; /* elements of each row; 0: rows stay */
+    int64_t work, more; /* ops of tiles; in addition, for the sake of columns */
     /* What only a launch knows: the last axis of these views has a stride of 1. */
     TL_VEC(const TlValue *) dense;
     /* Or the rows of these are so long, and one after the other; along these axes of the grid, a

@@ -375,7 +375,7 @@ TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlAren
         plan->fold = (TlNestFold){0};
         return plan;
     }
-    folded->fold.row = fold.row;
+    folded->fold = (TlNestFold){.row = fold.row, .work = fold.work, .more = fold.more};
     tl_nest_share_scratch(plan, folded);
     plan->fold.plan = folded;
     verify_all(plan);
