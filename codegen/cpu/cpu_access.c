@@ -480,7 +480,7 @@ bool tl_cpu_is_asked_whole(const TlCpuGen *g, const TlNestAccess *a)
 bool tl_cpu_has_zero_rows(const TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at)
 {
     return tl_cpu_is_inside(a, at) && at->row && at->row->nest->zero_rows &&
-           tl_nest_has_zeros(a->a) && !tl_cpu_is_asked_whole(g, a->a);
+           !at->row->rows_inside && tl_nest_has_zeros(a->a) && !tl_cpu_is_asked_whole(g, a->a);
 }
 
 /* Do the loops of the nest visit only what is inside along this axis? */

@@ -476,6 +476,8 @@ typedef struct TlNest {
     bool outside; /* from some position on along the lanes nothing is inside */
     /* Loads of which a row is outside read zeros there, instead of testing all of the nest. */
     bool zero_rows;
+    /* Of a nest along the lanes alone: vectors are made twice, once for all such rows inside. */
+    bool forks_rows;
     /* FILL, STORE, not unrolled: each row asks whether all that it loads is inside, of accesses of
      * which the nest has the positions; else one row that is outside makes all be tested. */
     bool by_row;

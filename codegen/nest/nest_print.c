@@ -308,6 +308,7 @@ static void put_nest(Print *p, const TlNest *n)
     put_vector(p, n);
     put_split(p, n);
     put_flag(p, n->zero_rows, "zeros for rows outside");
+    put_flag(p, n->forks_rows, "without these where all rows are inside");
     put_flag(p, n->by_row && !n->unrolled, "row by row");
     put_flag(p, n->begins, "tested before it, too");
     put_flag(p, n->overlaps, "the last vector overlaps where all is inside");
