@@ -695,6 +695,7 @@ typedef struct TlNests {
      * (nest_pieces.c) */
     struct TlNests *pieces;
     int strip;
+    int64_t lead;      /* columns before those of tiles with a halo (nest_halo.c) */
     const char *uncut; /* why not, where loops carry tiles */
     TlNestFold fold;
 } TlNests;
@@ -792,6 +793,10 @@ bool tl_nest_is_for_row(const TlNests *plan, const TlOp *op);
  * reshapes between them. */
 TlFn *tl_nest_flatten(const TlFn *fn, const TlNestMachine *m, TlArena *arena, TlMap *rows);
 TlFn *tl_nest_copy_function(const TlFn *of, TlMap *copy); /* `copy`: value to the copy's */
+void tl_nest_drop_unused(TlFn *fn, TlArena *arena);       /* pure ops and loads */
+/* nest_halo.c. The function with some columns more before those of tiles with a halo, *out_lead,
+ * so that these begin with lines of memory; NULL: as it is. */
+TlFn *tl_nest_lead(const TlFn *fn, const TlNestMachine *m, TlArena *arena, int64_t *out_lead);
 /* nest_fold.c. The function with whole rows of arrays as one axis, but for its plan, and what it
  * asks of a launch. */
 TlNestFold tl_nest_fold(const TlFn *fn, const TlNestMachine *m, TlArena *arena);

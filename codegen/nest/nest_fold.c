@@ -634,12 +634,11 @@ static void fold_block(Fold *f, TlBlock *block)
     }
 }
 
-/* What only rows were computed for that are now spread. */
-static void drop_unused(Fold *f)
+void tl_nest_drop_unused(TlFn *fn, TlArena *arena)
 {
     TL_VEC(TlOp *) all = {0};
-    for (TlOp *op = f->fn->body->first; op; op = tl_walk_next(op, NULL))
-        tl_vec_push(f->arena, &all, op);
+    for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
+        tl_vec_push(arena, &all, op);
     for (uint32_t i = all.len; i-- > 0;) {
         TlOp *op = all.data[i];
         bool used = !op->nout || op->nregions ||
@@ -672,7 +671,7 @@ TlNestFold tl_nest_fold(const TlFn *fn, const TlNestMachine *m, TlArena *arena)
     f.fn = tl_nest_copy_function(fn, &f.copy);
     f.start = f.fn->body->first;
     fold_block(&f, f.fn->body);
-    drop_unused(&f);
+    tl_nest_drop_unused(f.fn, arena); /* what only rows were computed for that are spread */
     TlSbuf fault;
     tl_sbuf_init(&fault, arena);
     TL_ASSERT(tl_verify_fn(f.fn, &fault), "'%s': %s", fn->name, fault.text ? fault.text : "");

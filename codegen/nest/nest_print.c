@@ -444,6 +444,10 @@ static void put_function(Print *p)
                      plan->abreast->loads, plan->abreast->distinct);
     if (plan->fold.row && !plan->fold.plan)
         put_rows(p->out, &plan->fold);
+    if (plan->lead)
+        tl_sbuf_putf(p->out,
+                     "tiles with a halo have %lld columns more before, to begin with lines\n",
+                     (long long)plan->lead);
     if (plan->uncut)
         tl_sbuf_putf(p->out, "all of a program at once (%s)\n", plan->uncut);
 }
