@@ -123,6 +123,7 @@ typedef struct TlCpuRow {
     LLVMValueRef streams, streams_wide;
     TL_VEC(LLVMValueRef) distance; /* of nest->next: elements to the next program's place */
     LLVMValueRef ahead;            /* the row to ask for while this one is stored; NULL: none */
+    bool rows_inside;              /* of nest->forks_rows: what is built now is for that */
 } TlCpuRow;
 
 /* What a store that goes down columns has computed for one vector of these: of homes, by the value

@@ -144,6 +144,32 @@ static void pattern_interval(TlCpuGen *g, TlCpuAccess *a, int i)
     a->hi[i] = tl_gen_pick(&g->gen, LLVMIntULT, a->start[i], tl_cpu_pattern_end(g, f), hi, zero);
 }
 
+/* [lo, hi), for an index tile of rows of elements: from the first row to behind the last one that
+ * its bounds leave as they are, where that is inside of the view. */
+static void rows_interval(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef start)
+{
+    const TlNestAffine *f = &a->a->axis[i].affine;
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), unit = tl_gen_int(&g->gen, f->unit),
+                 behind = tl_gen_int(&g->gen, f->behind), extent = a->view->extent[i],
+                 width = tl_gen_int(&g->gen, tl_nest_axis_width(a->a, (uint32_t)i)),
+                 rows = tl_cpu_affine_extent(g, f, LLVMBuildUDiv(g->b, extent, unit, "")),
+                 low = a->least[i] ? tl_cpu_larger(g, a->least[i], zero) : zero, high = rows;
+    if (a->most[i])
+        high = tl_cpu_smaller(g, high, LLVMBuildAdd(g->b, a->most[i], tl_gen_int(&g->gen, 1), ""));
+    low = LLVMBuildAdd(g->b, tl_cpu_mul(g, tl_cpu_smaller(g, low, rows), unit), behind, "");
+    high = LLVMBuildAdd(g->b, tl_cpu_mul(g, tl_cpu_larger(g, high, zero), unit), behind, "");
+    low = tl_cpu_larger(g, low, zero);
+    high = tl_cpu_smaller(g, high, extent);
+    start = LLVMBuildAdd(g->b, tl_cpu_mul(g, start, unit), behind, "");
+    a->bounded[i] = LLVMConstInt(g->i1, 0, 0);
+    a->start[i] = start;
+    a->low[i] = low;
+    a->high[i] = high;
+    a->lo[i] = tl_cpu_larger(g, LLVMBuildSub(g->b, low, start, ""), zero);
+    a->hi[i] =
+        tl_cpu_smaller(g, tl_cpu_larger(g, LLVMBuildSub(g->b, high, start, ""), zero), width);
+}
+
 /* [lo, hi): the positions at which a bounded index tile is what it would be without bounds, and
  * inside. */
 static void clamped_interval(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef start)
@@ -154,6 +180,10 @@ static void clamped_interval(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef st
                  high = tl_cpu_affine_extent(g, f, a->view->extent[i]),
                  width = tl_gen_int(&g->gen, tl_nest_axis_width(a->a, (uint32_t)i));
     find_bounds(g, a, i);
+    if (f->unit) {
+        rows_interval(g, a, i, start);
+        return;
+    }
     LLVMValueRef least = a->least[i], most = a->most[i];
     a->bounded[i] = least && most ? LLVMBuildICmp(g->b, LLVMIntSGT, extent, zero, "") : never;
     if (least) {
@@ -450,7 +480,7 @@ bool tl_cpu_is_asked_whole(const TlCpuGen *g, const TlNestAccess *a)
 bool tl_cpu_has_zero_rows(const TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at)
 {
     return tl_cpu_is_inside(a, at) && at->row && at->row->nest->zero_rows &&
-           tl_nest_has_zeros(a->a) && !tl_cpu_is_asked_whole(g, a->a);
+           !at->row->rows_inside && tl_nest_has_zeros(a->a) && !tl_cpu_is_asked_whole(g, a->a);
 }
 
 /* Do the loops of the nest visit only what is inside along this axis? */

@@ -97,8 +97,8 @@ static LLVMValueRef load_border(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *
 {
     TlType elem = tl_cpu_elem_of(op->out[0]->type);
     int i = lane_tile(a, at), bytes = (int)tl_gen_elem_bytes(&elem);
-    if (i < 0 || !a->low[i] || !tl_cpu_can_permute(g, bytes, at->width) ||
-        (!g->m.masks && bytes < 4))
+    if (i < 0 || !a->low[i] || a->a->axis[i].affine.unit ||
+        !tl_cpu_can_permute(g, bytes, at->width) || (!g->m.masks && bytes < 4))
         return NULL;
     LLVMValueRef here = LLVMBuildAdd(g->b, a->start[i], at->idx[at->lane], "");
     if (a->a->axis[i].affine.dtype != TL_I32)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "codegen/cpu/cpu.h"
+#include "passes/analysis/facts.h"
 #include "passes/analysis/picked.h"
 
 /* ---- positions ---- */
@@ -208,6 +209,35 @@ static LLVMValueRef eval_rare(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
     return result;
 }
 
+/* The place of each lane in rows of n elements, iota % n: a vector of a table that begins with the
+ * first lane's place. NULL: it is no such op. */
+static LLVMValueRef eval_places(TlCpuGen *g, const TlOp *op, const TlCpuAt *at)
+{
+    enum { MOST = TL_NEST_LANES };
+    TlWideInt n;
+    const TlOp *of = op->opcode == TL_OP_REM ? tl_in(op, 0)->def : NULL;
+    if (!of || of->opcode != TL_OP_IOTA || at->width < 2 || at->lane != 0 ||
+        !tl_const_int_value(tl_in(op, 1), &n) || n < 2 || n > MOST)
+        return NULL;
+    LLVMTypeRef type = tl_gen_elem_type(&g->gen, op->out[0]->type);
+    LLVMValueRef number[2 * MOST], table,
+        from = LLVMBuildURem(g->b, at->idx[0], tl_gen_int(&g->gen, (int64_t)n), "");
+    unsigned long long first = LLVMIsConstant(from) ? LLVMConstIntGetZExtValue(from) : 0,
+                       most = (unsigned long long)n - 1 + (unsigned)at->width;
+    for (unsigned long long i = 0; i < most; i++)
+        number[i] = LLVMConstInt(type, i % (unsigned long long)n, 0);
+    if (LLVMIsConstant(from))
+        return LLVMConstVector(number + first, (unsigned)at->width);
+    table = LLVMAddGlobal(g->gen.l->module, LLVMArrayType2(type, most), "places");
+    LLVMSetInitializer(table, LLVMConstArray2(type, number, most));
+    LLVMSetLinkage(table, LLVMPrivateLinkage);
+    LLVMSetGlobalConstant(table, 1);
+    LLVMValueRef p = LLVMBuildInBoundsGEP2(g->b, type, table, &from, 1, ""),
+                 v = LLVMBuildLoad2(g->b, tl_gen_vec(type, at->width), p, "");
+    LLVMSetAlignment(v, (unsigned)tl_dtype_bytes(op->out[0]->type->dtype));
+    return v;
+}
+
 LLVMValueRef tl_cpu_eval_elements(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
     if (op->opcode == TL_OP_PTR_ADD)
@@ -218,6 +248,8 @@ LLVMValueRef tl_cpu_eval_elements(TlCpuGen *g, TlOp *op, TlCpuAt *at)
     LLVMValueRef r = eval_spread(g, op, at);
     if (!r)
         r = eval_rare(g, op, at);
+    if (!r)
+        r = eval_places(g, op, at);
     if (r)
         return r;
     LLVMValueRef in[3];

@@ -1,6 +1,6 @@
 /* The loops of a nest, as its plan has them: what of it is inside the arrays, and a body at each
  * position. */
-#include "codegen/cpu/cpu.h"
+#include "codegen/cpu/cpu_access.h"
 
 /* ---- what is inside ---- */
 
@@ -300,6 +300,18 @@ static void stream_with(TlCpuGen *g, TlCpuRow *row, const TlNestAccess *store, c
         row->streams_wide = LLVMBuildAnd(g->b, row->streams_wide, other.streams_wide, "");
 }
 
+/* i1: are all rows inside that else are zeros? NULL: there are none. */
+static LLVMValueRef are_rows_inside(TlCpuGen *g, const TlNest *n, const TlCpuAt *at)
+{
+    LLVMValueRef all = NULL;
+    for (uint32_t i = 0; i < n->asks.len; i++) {
+        const TlCpuAccess *a = tl_cpu_access_of(g, n->asks.data[i].access->op);
+        if (tl_cpu_has_zero_rows(g, a, at) && a->ok)
+            all = all ? LLVMBuildAnd(g->b, all, a->ok, "") : a->ok;
+    }
+    return all;
+}
+
 /* The lanes from `begin` up to `end`, where everything is inside. */
 static void whole_part(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef begin, LLVMValueRef end,
                        const Body *body)
@@ -317,6 +329,17 @@ static void whole_part(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef begin, LL
     for (int k = 0; n->streams && n->joined && k < n->joined->n; k++)
         stream_with(g, outer->row, n->joined->store[k], &first);
     tl_cpu_prefetch_store(g, outer->row, &first);
+    LLVMValueRef inside = n->forks_rows ? are_rows_inside(g, n, &at) : NULL;
+    if (inside) {
+        TlCpuFork f = tl_cpu_fork(g, inside);
+        at.row->rows_inside = true;
+        part_of_lanes(g, &at, begin, end, body);
+        at.row->rows_inside = false;
+        tl_cpu_fork_else(g, &f, NULL);
+        part_of_lanes(g, &at, begin, end, body);
+        tl_cpu_fork_end(g, &f, NULL);
+        return;
+    }
     part_of_lanes(g, &at, begin, end, body);
 }
 

@@ -70,11 +70,29 @@ static LLVMValueRef bound_inside(TlCpuGen *g, Asks *s, const TlValue *tile, LLVM
     return LLVMBuildICmp(g->b, LLVMIntULT, *out_bound, extent, "");
 }
 
+/* Rows of elements that are further on, whose first and last ones may be outside. */
+static void ask_rows(TlCpuGen *g, Asks *s, const TlNestAffine *f, TlCpuRange start,
+                     LLVMValueRef extent, int64_t width)
+{
+    LLVMValueRef unit = tl_gen_int(&g->gen, f->unit), zero = tl_gen_int(&g->gen, 0),
+                 first = tl_gen_int(&g->gen, f->behind),
+                 last = tl_gen_int(&g->gen, width - 1 + f->behind);
+    first = LLVMBuildAdd(g->b, LLVMBuildMul(g->b, start.lo, unit, ""), first, "");
+    last = LLVMBuildAdd(g->b, LLVMBuildMul(g->b, start.hi, unit, ""), last, "");
+    add(g, s, LLVMBuildICmp(g->b, LLVMIntSGE, first, zero, ""));
+    add(g, s, LLVMBuildICmp(g->b, LLVMIntSLT, last, extent, ""));
+}
+
 /* An index tile that its bounds leave as it is, wherever it starts. */
 static void ask_bounded(TlCpuGen *g, Asks *s, const TlNestAffine *f, LLVMValueRef extent,
                         int64_t width)
 {
     TlCpuRange start = tl_cpu_affine_range(g, &s->ranges, f);
+    if (f->unit) {
+        ask_rows(g, s, f, start, extent, width);
+        extent = LLVMBuildUDiv(g->b, extent, tl_gen_int(&g->gen, f->unit), "");
+        width /= f->unit;
+    }
     LLVMValueRef first = tl_gen_int(&g->gen, 0), last, bound,
                  end = LLVMBuildAdd(g->b, start.hi, tl_gen_int(&g->gen, width - 1), "");
     last = LLVMBuildSub(g->b, tl_cpu_affine_extent(g, f, extent), tl_gen_int(&g->gen, 1), "");

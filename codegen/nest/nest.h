@@ -105,6 +105,9 @@ typedef struct TlNestAffine {
         *most; /* tiles of one number; both NULL: it is a slice, with i32 of 2^31 elements */
     bool least_wins; /* where it is above the other one */
     bool fits;       /* both are inside of the view unless that is empty */
+    /* Rows of `unit` elements, which the terms and bounds count (nest_fold.c): element j is number
+     * (sum + j / unit, within the bounds) * unit + j % unit + behind. 0: each is its own. */
+    int64_t unit, behind;
     /* A pattern (nest_pattern.c), period > 0: start is the scalars' sum >> shift, and element j is
      * start + j / period * step + of[j % period]. */
     int period, shift;
@@ -123,7 +126,7 @@ typedef struct TlNestAxis {
 /* Is it bounded, or a pattern, and so no slice where elements are tested? */
 static inline bool tl_nest_is_clamped(const TlNestAxis *x)
 {
-    return x->affine.least || x->affine.most || x->affine.period;
+    return x->affine.least || x->affine.most || x->affine.period || x->affine.unit;
 }
 /* A memory op: what is known of it before the run. */
 typedef struct TlNestAccess {
@@ -473,6 +476,8 @@ typedef struct TlNest {
     bool outside; /* from some position on along the lanes nothing is inside */
     /* Loads of which a row is outside read zeros there, instead of testing all of the nest. */
     bool zero_rows;
+    /* Of a nest along the lanes alone: vectors are made twice, once for all such rows inside. */
+    bool forks_rows;
     /* FILL, STORE, not unrolled: each row asks whether all that it loads is inside, of accesses of
      * which the nest has the positions; else one row that is outside makes all be tested. */
     bool by_row;
@@ -616,6 +621,7 @@ typedef enum TlNestWhyWide {
 typedef struct TlNestFold {
     TlFn *fn;    /* NULL: as it is */
     int32_t row; /* elements of each row; 0: rows stay */
+    int64_t work, more; /* ops of tiles; in addition, for the sake of columns */
     /* What only a launch knows: the last axis of these views has a stride of 1. */
     TL_VEC(const TlValue *) dense;
     /* Or the rows of these are so long, and one after the other; along these axes of the grid, a
@@ -689,6 +695,7 @@ typedef struct TlNests {
      * (nest_pieces.c) */
     struct TlNests *pieces;
     int strip;
+    int64_t lead;      /* columns before those of tiles with a halo (nest_halo.c) */
     const char *uncut; /* why not, where loops carry tiles */
     TlNestFold fold;
 } TlNests;
@@ -799,6 +806,10 @@ bool tl_nest_is_for_row(const TlNests *plan, const TlOp *op);
  * reshapes between them. */
 TlFn *tl_nest_flatten(const TlFn *fn, const TlNestMachine *m, TlArena *arena, TlMap *rows);
 TlFn *tl_nest_copy_function(const TlFn *of, TlMap *copy); /* `copy`: value to the copy's */
+void tl_nest_drop_unused(TlFn *fn, TlArena *arena);       /* pure ops and loads */
+/* nest_halo.c. The function with some columns more before those of tiles with a halo, *out_lead,
+ * so that these begin with lines of memory; NULL: as it is. */
+TlFn *tl_nest_lead(const TlFn *fn, const TlNestMachine *m, TlArena *arena, int64_t *out_lead);
 /* nest_fold.c. The function with whole rows of arrays as one axis, but for its plan, and what it
  * asks of a launch. */
 TlNestFold tl_nest_fold(const TlFn *fn, const TlNestMachine *m, TlArena *arena);

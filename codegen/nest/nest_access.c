@@ -136,7 +136,9 @@ static bool add_terms(TlNestAffine *a, const TlValue *v, bool minus, int *iotas,
     }
     if (!op || depth > MOST_DEPTH || v->type->rank != 1)
         return false;
-    if (op->opcode == TL_OP_IOTA) {
+    bool rows = a->unit && op->opcode == TL_OP_DIV && tl_const_int_value(tl_in(op, 1), &n) &&
+                n == a->unit && tl_in(op, 0)->def && tl_in(op, 0)->def->opcode == TL_OP_IOTA;
+    if (rows || (op->opcode == TL_OP_IOTA && !a->unit)) {
         *iotas += minus ? -1 : 1;
         return true;
     }
@@ -203,6 +205,30 @@ static bool fits(const TlNests *plan, const TlNestAffine *a, const TlValue *view
     return false;
 }
 
+/* Is v all elements of rows, the ones behind the others, and a number more? The rows, of so many
+ * elements; v: it is not. */
+static TlValue *find_rows(TlNestAffine *a, TlValue *v)
+{
+    TlWideInt n, by, behind = 0;
+    TlOp *op = v->def;
+    if (op && op->opcode == TL_OP_ADD && tl_const_int_value(tl_in(op, 1), &behind))
+        op = tl_in(op, 0)->def;
+    if (!op || op->opcode != TL_OP_ADD || v->type->dtype != TL_I64)
+        return v;
+    const TlOp *rows = tl_in(op, 0)->def, *column = tl_in(op, 1)->def;
+    if (!rows || rows->opcode != TL_OP_MUL || !tl_const_int_value(tl_in(rows, 1), &n) || n < 1 ||
+        n > TL_NEST_LANES || !column || column->opcode != TL_OP_REM || !tl_in(column, 0)->def ||
+        tl_in(column, 0)->def->opcode != TL_OP_IOTA || !tl_const_int_value(tl_in(column, 1), &by) ||
+        by != n)
+        return v;
+    a->unit = (int64_t)n;
+    a->behind = (int64_t)behind;
+    TlValue *row = tl_in(rows, 0);
+    bool widens =
+        row->def && row->def->opcode == TL_OP_CAST && tl_in(row->def, 0)->type->dtype == TL_I32;
+    return widens ? tl_in(row->def, 0) : row;
+}
+
 /* A pattern of which vectors are one or two of memory. */
 static TlNestAffine find_pattern(const TlNests *plan, TlValue *v)
 {
@@ -219,6 +245,7 @@ static TlNestAffine find_affine(const TlNests *plan, TlValue *v, bool loads)
     TlNestAffine a = {.is = true};
     int iotas = 0;
     TlValue *all = v;
+    v = loads ? find_rows(&a, v) : v;
     if (v->def && v->def->opcode == TL_OP_CAST && v->type->dtype == TL_I64 &&
         tl_in(v->def, 0)->type->dtype == TL_I32)
         all = v = tl_in(v->def, 0);
@@ -265,10 +292,10 @@ static void find_slices(TlNests *plan, TlNestAccess *a)
         if (p->axes[i].kind == TL_AXIS_TILE)
             *f = find_affine(plan, p->index[i].value, a->loads);
         bool in_vectors = tl_place_dim(p, i) == lane && stride_of(plan->fn, p->base, i) == 1;
-        if (f->period && !in_vectors)
+        if ((f->period || f->unit) && !in_vectors)
             *f = (TlNestAffine){.is = false};
-        f->fits = f->is && fits(plan, f, p->base, i);
-        if (!f->is || tl_nest_is_clamped(&a->axis[i]))
+        f->fits = f->is && !f->unit && fits(plan, f, p->base, i);
+        if (!f->is || f->unit || tl_nest_is_clamped(&a->axis[i]))
             continue;
         if (!axes) {
             axes = TL_NEW_ARRAY(plan->arena, TlAxis, p->naxes);

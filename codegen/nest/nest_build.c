@@ -340,13 +340,17 @@ static TlNests *plan_function(const TlFn *fn, const TlNestMachine *m, bool check
         return plan;
     }
     TlFn *flat = check ? NULL : tl_nest_flatten(fn, m, arena, &plan->rows);
-    if (flat)
-        plan->fn = flat;
+    int64_t lead = 0, wide_lead = 0;
+    TlFn *led = check || flat ? NULL : tl_nest_lead(fn, m, arena, &lead),
+         *led_wide = check || !several ? NULL : tl_nest_lead(several, m, arena, &wide_lead);
+    plan->fn = flat ? flat : led ? led : plan->fn;
+    plan->lead = lead;
     run_passes(plan);
     /* programs abreast find fewer places still */
     if (!several || (plan->abreast && plan->why_wide == TL_NEST_WIDE_PLACES))
         return plan;
-    TlNests *wide = new_plan(several, m, check, arena);
+    TlNests *wide = new_plan(led_wide ? led_wide : several, m, check, arena);
+    wide->lead = wide_lead;
     wide->at_once = times;
     wide->at_once_axis = plan->at_once_axis;
     wide->zeroed_bytes = plan->zeroed_bytes;
@@ -375,7 +379,7 @@ TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlAren
         plan->fold = (TlNestFold){0};
         return plan;
     }
-    folded->fold.row = fold.row;
+    folded->fold = (TlNestFold){.row = fold.row, .work = fold.work, .more = fold.more};
     tl_nest_share_scratch(plan, folded);
     plan->fold.plan = folded;
     verify_all(plan);

@@ -107,6 +107,21 @@ static Drift drift_of_elements(Drifts *k, const TlOp *op, int d, int depth)
     return is_same ? same(ANY) : unknown();
 }
 
+/* The row and the column of elements in rows of n, of which a program has a whole number. */
+static Drift drift_of_place(Drifts *k, const TlOp *op, int d, int depth)
+{
+    TlWideInt n;
+    const TlOp *of = tl_in(op, 0)->def;
+    bool is = d >= 0 && of && of->opcode == TL_OP_IOTA && tl_const_int_value(tl_in(op, 1), &n) &&
+              n > 0 && k->step % n == 0;
+    if (!is)
+        return drift_of_elements(k, op, d, depth);
+    Drift x = find_drift(k, tl_in(op, 0), d, depth + 1);
+    find_drift(k, tl_in(op, 1), d, depth + 1);
+    return op->opcode == TL_OP_REM ? same((int64_t)n)
+                                   : (Drift){true, x.by / (int64_t)n, x.most / (int64_t)n + 1};
+}
+
 /* Positions that are known to be inside, which are all so many further on, or those along another
  * axis, which stay. */
 static Drift drift_of_gather(Drifts *k, const TlOp *op, int d, int depth)
@@ -192,7 +207,8 @@ static Drift drift_of_op(Drifts *k, const TlOp *op, int d, int depth)
         return unknown();
     if (is_int && (op->opcode == TL_OP_ADD || op->opcode == TL_OP_SUB))
         return drift_of_sum(k, op, d, depth);
-    Drift x = drift_of_elements(k, op, d, depth);
+    bool places = op->opcode == TL_OP_REM || op->opcode == TL_OP_DIV;
+    Drift x = places ? drift_of_place(k, op, d, depth) : drift_of_elements(k, op, d, depth);
     if (!x.known && is_int && op->opcode == TL_OP_MUL)
         return drift_of_product(k, op, d, depth);
     if (op->opcode == TL_OP_CAST && (!x.known || is_int))

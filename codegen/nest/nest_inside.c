@@ -277,6 +277,21 @@ static bool has_taps(const TlNests *plan, const TlNest *n)
     return taps >= TAPS && !plan->check && (n->kind == TL_NEST_FILL || n->kind == TL_NEST_STORE);
 }
 
+/* Are rows that may be outside of few loads, each said to be so by scalars alone? Then code of its
+ * own for all of them inside is short, and asked for once. */
+static bool may_fork_rows(const TlNest *n)
+{
+    enum { MOST_VALUES = 64, LEAST_VECTORS = 4 };
+    bool alone = n->form.elems == n->form.padded[n->form.lane];
+    for (uint32_t i = 0; alone && i < n->asks.len; i++) {
+        const TlNestAccess *a = n->asks.data[i].access;
+        for (uint32_t k = 0; tl_nest_has_zeros(a) && k < a->place.naxes; k++)
+            alone &=
+                a->place.axes[k].kind == TL_AXIS_SCALAR || a->axis[k].dim == n->asks.data[i].lane;
+    }
+    return alone && n->nvalues <= MOST_VALUES && n->form.elems >= LEAST_VECTORS * (int64_t)n->width;
+}
+
 bool tl_nest_asks_row(const TlNest *n, const TlNestAsk *ask, uint32_t i)
 {
     TL_ASSERT(i < ask->access->place.naxes, "axis %u of %u", i, ask->access->place.naxes);
@@ -356,6 +371,7 @@ void tl_nest_split(TlNests *plan, TlNest *n, int64_t extent, int step)
     if (n->end >= 0)
         n->end = (n->end < extent ? n->end : extent) & -(int64_t)step;
     n->zero_rows = n->end < 0 && has_taps(plan, n);
+    n->forks_rows = n->zero_rows && may_fork_rows(n);
     n->by_row = may_differ_by_row(n);
     bool reduces = n->kind != TL_NEST_FILL && n->kind != TL_NEST_STORE;
     for (uint32_t i = 0; i < n->asks.len && !reduces && n->end < 0; i++)

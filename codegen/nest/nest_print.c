@@ -308,6 +308,7 @@ static void put_nest(Print *p, const TlNest *n)
     put_vector(p, n);
     put_split(p, n);
     put_flag(p, n->zero_rows, "zeros for rows outside");
+    put_flag(p, n->forks_rows, "without these where all rows are inside");
     put_flag(p, n->by_row && !n->unrolled, "row by row");
     put_flag(p, n->begins, "tested before it, too");
     put_flag(p, n->overlaps, "the last vector overlaps where all is inside");
@@ -403,6 +404,15 @@ static void put_frame(Print *p, const TlNestFrame *f)
                  (long long)f->loaded);
 }
 
+static void put_rows(TlSbuf *out, const TlNestFold *f)
+{
+    tl_sbuf_putf(out, "whole rows of %d elements, one after the other, are one axis", f->row);
+    if (f->more)
+        tl_sbuf_putf(out, " (of %lld ops; %lld more for the sake of columns)", (long long)f->work,
+                     (long long)f->more);
+    tl_sbuf_puts(out, "\n");
+}
+
 static void put_function(Print *p)
 {
     const TlNests *plan = p->plan;
@@ -436,8 +446,11 @@ static void put_function(Print *p)
                      plan->abreast->tests_lanes ? ", and those whose rows are inside," : "",
                      plan->abreast->loads, plan->abreast->distinct);
     if (plan->fold.row && !plan->fold.plan)
-        tl_sbuf_putf(p->out, "whole rows of %d elements, one after the other, are one axis\n",
-                     plan->fold.row);
+        put_rows(p->out, &plan->fold);
+    if (plan->lead)
+        tl_sbuf_putf(p->out,
+                     "tiles with a halo have %lld columns more before, to begin with lines\n",
+                     (long long)plan->lead);
     if (plan->uncut)
         tl_sbuf_putf(p->out, "all of a program at once (%s)\n", plan->uncut);
 }

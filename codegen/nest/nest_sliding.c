@@ -106,8 +106,9 @@ static bool is_by(Shift *s, int64_t by)
 
 static bool is_affine_further(const TlNestAffine *f, const TlNestAffine *g, int64_t *out)
 {
-    if (!f->is || !g->is || f->period || g->period || f->nterms != g->nterms ||
-        f->dtype != g->dtype || !f->least != !g->least || !f->most != !g->most)
+    if (!f->is || !g->is || f->period || g->period || f->unit || g->unit ||
+        f->nterms != g->nterms || f->dtype != g->dtype || !f->least != !g->least ||
+        !f->most != !g->most)
         return false;
     *out = g->offset - f->offset;
     for (uint32_t k = 0; k < f->nterms; k++) {

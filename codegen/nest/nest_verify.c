@@ -122,6 +122,8 @@ static const char *check_split(const TlNest *n)
     for (uint32_t i = 0; i < n->asks.len; i++)
         if (!n->asks.data[i].access->has_interval || n->asks.data[i].access->asks)
             return "asks of an access that has no interval";
+    if (n->forks_rows && (!n->zero_rows || n->form.elems != n->form.padded[n->form.lane]))
+        return "rows that may be outside have code of their own, and there are none, or several";
     if (n->overlaps && (n->kind != TL_NEST_FILL || n->split != TL_NEST_SPLIT || n->unrolled ||
                         n->form.extent[n->lane] <= n->width))
         return "the last vector overlaps, and there is no other";

@@ -112,3 +112,89 @@ for n, (t, bh, bw, shape, grid) in enumerate((
         ANY.format(t=t, bh=bh, bw=bw, grid=GRIDS[grid], **dict(zip(grid, range(3)))),
         {"x": small(t, n, *shape), "c": small(t, n + 50, *shape[1:]), "y": poison(t, *shape),
          "z": small(t, n + 90, *shape)}, lambda a: any_rows(a["x"], a["c"], a["z"]))
+
+# Columns beside a row's own: outside, or the nearest ones; weights of each column; rows that are clamped by hand.
+COLUMNS = """
+kernel k(const {t} x[H, W], const {t} w[W], {t} y[H, W], {t} z[H, W], {t} e[H, W],
+         const int BH = {bh}, const int BW = {e})
+    grid(cdiv(W, BW), cdiv(H, BH))
+{{
+    int j = pid(1) * BH;
+    int i = pid(0) * BW;
+    auto v = x[j +: BH, i +: BW];
+    y[j +: BH, i +: BW] = v * ({t})2 + x[j - 1 +: BH, i - 1 +: BW] + x[j +: BH, i + 1 +: BW] +
+                          load(x[j + 1 +: BH, i + 2 +: BW], other = ({t})5);
+    z[j +: BH, i +: BW] = v * w[i +: BW] + (w[i +: BW] + ({t})1) + ({t})iota(BW);
+    auto r = clamp(j - 2 + iota(BH), 0, (int)H - 1);
+    e[j +: BH, i +: BW] = load(x[j - 1 +: BH, i - 1 +: BW], border = edge) +
+                          load(x[j +: BH, i + 2 +: BW], border = edge) + x[r, i +: BW];
+}}
+"""
+
+
+def moved(x, dj, di, border=None):
+    """x[j + dj, i + di]; outside: that number, or the nearest element."""
+    h, w = x.shape
+    j, i = np.arange(h)[:, None] + dj, np.arange(w) + di
+    if not x.size:
+        return x
+    near = x[np.clip(j, 0, h - 1), np.clip(i, 0, w - 1)]
+    if border is None:
+        return near
+    return np.where((j >= 0) & (j < h) & (i >= 0) & (i < w), near, np.array(border).astype(x.dtype))
+
+
+def beside(x, w):
+    t = x.dtype.type
+    return {"y": exact(x * t(2) + moved(x, -1, -1, 0) + moved(x, 0, 1, 0) + moved(x, 1, 2, 5)),
+            "z": exact(x * w + (w + t(1)) + np.arange(len(w)).astype(x.dtype)),
+            "e": exact(moved(x, -1, -1) + moved(x, 0, 2) + moved(x, -2, 0))}
+
+
+for n, (t, bh, e, h) in enumerate((
+        ("f32", 16, 3, 200), ("f32", 16, 3, 37), ("f32", 64, 1, 200), ("f32", 16, 2, 61), ("f32", 16, 5, 100),
+        ("f32", 5, 7, 33), ("f32", 64, 3, 300), ("f32", 16, 3, 1), ("f32", 16, 3, 2), ("f32", 16, 3, 0),
+        ("f64", 16, 3, 50), ("u8", 64, 3, 300), ("u8", 16, 3, 150), ("i16", 16, 4, 90), ("f16", 16, 3, 70),
+        ("bf16", 8, 3, 40), ("i32", 16, 3, 64), ("i64", 4, 3, 21), ("f32", 4, 9, 30))):
+    row(f"fold_columns_{t}_{bh}x{e}_{h}", COLUMNS.format(t=t, bh=bh, e=e),
+        {"x": small(t, n, h, e), "w": small(t, n + 30, e), **{k: poison(t, h, e) for k in "yze"}},
+        lambda a: beside(a["x"], a["w"]))
+    if h:  # rows that are longer, and are none
+        row(f"fold_columns_{t}_{bh}x{e}_{h}_longer", COLUMNS.format(t=t, bh=bh, e=e),
+            {"x": small(t, n, h, e + 2), "w": small(t, n + 30, e + 2),
+             **{k: poison(t, h, e + 2) for k in "yze"}},
+            lambda a, e=e: {**beside(a["x"], a["w"]),
+                            "z": exact(a["x"] * a["w"] + (a["w"] + a["x"].dtype.type(1)) +
+                                       (np.arange(len(a["w"])) % e).astype(a["x"].dtype))})
+
+RGB = """
+kernel k(const {t} x[H, W, 3], const f32 mean[3], const f32 by[3], f32 y[H, W, 3],
+         const int BH = 4, const int BW = {bw})
+    grid(cdiv(W, BW), cdiv(H, BH))
+{{
+    int j = pid(1) * BH;
+    int i = pid(0) * BW;
+    auto v = (f32)x[j +: BH, i +: BW, 0 +: 3] + (f32)load(x[j - 1 +: BH, i + 1 +: BW, 0 +: 3], border = edge);
+    auto s = (f32)load(x[j +: BH, i - 2 +: BW, -1 +: 3], border = edge) - (f32)x[j +: BH, i +: BW, 1 +: 3];
+    y[j +: BH, i +: BW, 0 +: 3] = (v - mean[0 +: 3]) * (by[0 +: 3] * 0.5) + s;
+}}
+"""
+
+
+def rgb(x, mean, by):
+    f = x.astype(np.float32)
+    h, w = x.shape[:2]
+
+    def at(dj, di, dc):
+        j, i, c = (np.clip(np.arange(n) + d, 0, n - 1) for n, d in ((h, dj), (w, di), (3, dc)))
+        return f[j][:, i][:, :, c]
+
+    right = np.concatenate([f[:, :, 1:], np.zeros_like(f[:, :, :1])], axis=2)
+    return {"y": exact((f + at(-1, 1, 0) - mean) * (by * np.float32(0.5)) + (at(0, -2, -1) - right))}
+
+
+for t, bw, h, w in (("u8", 16, 9, 150), ("f32", 16, 6, 70), ("f32", 8, 3, 5), ("i8", 16, 5, 1), ("u8", 32, 1, 64)):
+    row(f"fold_rgb_{t}_{bw}_{h}x{w}", RGB.format(t=t, bw=bw),
+        {"x": small(t, bw, h, w, 3), "mean": small("f32", 1, 3), "by": small("f32", 2, 3),
+         "y": poison("f32", h, w, 3)},
+        lambda a: rgb(a["x"], a["mean"], a["by"]))

@@ -263,3 +263,65 @@ for t, bh, bw, shape in (("f32", 2, 16, (5, 70)), ("f32", 4, 4, (9, 33)), ("u8",
                                 grid=", ".join(grid[::-1] if turned else grid)),
                 {"x": small(t, bw, bh * shape[1]), "y": poison(t, *shape)},
                 lambda a, s=shape, b=(bh, bw): {"y": exact(reshaped(a["x"], *s, *b) + a["x"].dtype.type(1))})
+
+# Filters in two steps, whose first one has columns on both sides: more columns before these begin with a line of memory
+# (nest_halo.c). By slices, by clamped tiles, two that begin at different columns; narrow arrays, and wide ones.
+LEAD = """
+kernel k(const {t} x[H, W], {t} y[H, W], const int BH = 4, const int BW = {bw})
+    grid(cdiv(W, BW), cdiv(H, BH))
+{{
+    int j = pid(1) * BH;
+    int i = pid(0) * BW;
+    auto r = clamp(j - 1 + iota(BH + 2), 0, (int)H - 1);
+    auto v = {load};
+    auto w = v * ({t})2{number};
+    auto d = extract(w, 0 +: BH, 0 +: BW + {n}) + extract(w, 1 +: BH, 0 +: BW + {n}) * ({t})3 +
+             extract(v, 2 +: BH, 0 +: BW + {n});
+    y[j +: BH, i +: BW] = extract(d, 0 +: BH, 0 +: BW) + extract(d, 0 +: BH, {n} +: BW) * ({t})2 +
+                          extract(v, 1 +: BH, {m} +: BW);
+}}
+"""
+LEAD_LOADS = {
+    "slice": "x[j - 1 +: BH + 2, i - {m} +: BW + {n}]",
+    "clamped": "x[r, clamp(i - {m} + iota(BW + {n}), 0, (int)W - 1)]",
+    "two": "x[r, clamp(i - {m} + iota(BW + {n}), 0, (int)W - 1)] + x[j - 1 +: BH + 2, i - {m} +: BW + {n}]",
+    "apart": "x[r, clamp(i - {m} + iota(BW + {n}), 0, (int)W - 1)] + x[r, i + 2 +: BW + {n}]",
+}
+
+
+def led(x, kind, bw, n, m, number):
+    h, w = x.shape
+    t = x.dtype.type
+    width = (w + bw - 1) // bw * bw
+    columns = np.arange(width).reshape(-1, bw)[:, :1] + np.arange(bw + n) - m  # of each program
+    rows = np.arange(-1, (h + 3) // 4 * 4 + 1)
+
+    def at(rows, columns, clamps_rows, clamps):
+        j, i = rows[:, None, None], columns[None]
+        inside = (clamps_rows | ((j >= 0) & (j < h))) & (clamps | ((i >= 0) & (i < w)))
+        return np.where(inside, x[np.clip(j, 0, h - 1), np.clip(i, 0, w - 1)], t(0))
+
+    v = {"slice": lambda: at(rows, columns, False, False), "clamped": lambda: at(rows, columns, True, True),
+         "two": lambda: at(rows, columns, True, True) + at(rows, columns, False, False),
+         "apart": lambda: at(rows, columns, True, True) + at(rows, columns + m + 2, True, False)}[kind]()
+    s = v * t(2) + (np.arange(bw + n) // 64).astype(x.dtype) * t(bool(number))
+    k = len(rows) - 2
+    d = s[:k] + s[1:k + 1] * t(3) + v[2:k + 2]
+    y = d[..., :bw] + d[..., n:n + bw] * t(2) + v[1:k + 1, :, m:m + bw]
+    return {"y": exact(y.reshape(k, -1)[:h, :w])}
+
+
+for k, (t, kind, bw, n, m, h, w) in enumerate((
+        ("f32", "slice", 64, 6, 3, 17, 640), ("f32", "clamped", 64, 6, 3, 9, 517), ("f32", "two", 64, 2, 1, 8, 300),
+        ("f32", "apart", 64, 6, 3, 9, 320), ("f32", "clamped", 256, 13, 9, 7, 600),
+        ("f32", "slice", 256, 32, 17, 5, 1025), ("f32", "two", 512, 7, 0, 6, 900), ("f32", "apart", 256, 6, 3, 6, 500),
+        ("f64", "clamped", 32, 5, 5, 6, 200), ("i32", "two", 64, 7, 0, 6, 333), ("u8", "clamped", 1024, 6, 3, 9, 1300),
+        ("u8", "slice", 256, 6, 3, 9, 1800), ("i16", "slice", 512, 9, 4, 6, 700), ("f32", "clamped", 64, 6, 3, 1, 1),
+        ("f32", "slice", 256, 6, 3, 3, 3), ("f16", "clamped", 512, 4, 2, 6, 1200),
+        ("i64", "slice", 128, 3, 2, 5, 250))):
+    # with the number of a column, programs differ, so that each runs by itself
+    for number in ("", f" + ({t})(iota(BW + {n}) / 64)"):
+        row(f"wide_lead_{t}_{kind}_{bw}_{n}_{m}_{h}x{w}{'_alone' if number else ''}",
+            LEAD.format(t=t, bw=bw, n=n, m=m, load=LEAD_LOADS[kind].format(n=n, m=m), number=number),
+            {"x": small(t, k, h, w), "y": poison(t, h, w)},
+            lambda a, kind=kind, bw=bw, n=n, m=m, number=number: led(a["x"], kind, bw, n, m, number))
