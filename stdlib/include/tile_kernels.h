@@ -447,8 +447,7 @@ TILE_0_1 tile_status tile_fft_2d(tile_kernels *kernels, tile_stream *stream, til
 /* tile_rfft: X [M, N] of real numbers, Y [M, N / 2 + 1] of complex ones, k from 0 to N / 2: the
  * others are their conjugates. tile_irfft: the inverse, X [M, N / 2 + 1] of complex numbers, of
  * which the imaginary parts of the first and the last count as 0, Y [M, N] of real ones. table:
- * 3 N numbers that tile_rfft_table makes for both. Two launches, which cannot run in streams of a
- * part. */
+ * 3 N numbers that tile_rfft_table makes for both. */
 TILE_0_1 tile_status tile_rfft_table(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
                                      int64_t N, void *table);
 TILE_0_1 size_t tile_rfft_workspace(tile_dtype type, int64_t M, int64_t N);
