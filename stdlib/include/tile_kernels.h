@@ -596,8 +596,9 @@ TILE_0_1 tile_status tile_iamax(tile_kernels *kernels, tile_stream *stream, tile
  * The methods are those of LAPACK, so residuals have bounds like its own.
  * TILE_BAD_ARGUMENT: an extent is negative or above 2^31 - 1, a leading dimension too small, an
  * array missing, or a choice not one of those above.  TILE_UNAVAILABLE: this build lacks the type.
- * What factors has some launches for each 64 columns, and tile_potrs and tile_getrs a few: they
- * cannot run in streams of a part. The others are one launch. Thread-safe. */
+ * What factors has some launches for each 64 columns, and tile_potrs and tile_getrs, triangles of
+ * more than 128 rows and symmetric matrices of more than 256 a few: they cannot run in streams of a
+ * part. The others are one launch. Thread-safe. */
 typedef enum tile_side { TILE_LEFT, TILE_RIGHT } tile_side;
 typedef enum tile_triangle { TILE_LOWER, TILE_UPPER } tile_triangle;
 typedef enum tile_diagonal { TILE_NON_UNIT, TILE_UNIT } tile_diagonal;
