@@ -447,8 +447,7 @@ TILE_0_1 tile_status tile_fft_2d(tile_kernels *kernels, tile_stream *stream, til
 /* tile_rfft: X [M, N] of real numbers, Y [M, N / 2 + 1] of complex ones, k from 0 to N / 2: the
  * others are their conjugates. tile_irfft: the inverse, X [M, N / 2 + 1] of complex numbers, of
  * which the imaginary parts of the first and the last count as 0, Y [M, N] of real ones. table:
- * 3 N numbers that tile_rfft_table makes for both. Two launches, which cannot run in streams of a
- * part. */
+ * 3 N numbers that tile_rfft_table makes for both. */
 TILE_0_1 tile_status tile_rfft_table(tile_kernels *kernels, tile_stream *stream, tile_dtype type,
                                      int64_t N, void *table);
 TILE_0_1 size_t tile_rfft_workspace(tile_dtype type, int64_t M, int64_t N);
@@ -597,8 +596,9 @@ TILE_0_1 tile_status tile_iamax(tile_kernels *kernels, tile_stream *stream, tile
  * The methods are those of LAPACK, so residuals have bounds like its own.
  * TILE_BAD_ARGUMENT: an extent is negative or above 2^31 - 1, a leading dimension too small, an
  * array missing, or a choice not one of those above.  TILE_UNAVAILABLE: this build lacks the type.
- * What factors has some launches for each 64 columns, and tile_potrs and tile_getrs a few: they
- * cannot run in streams of a part. The others are one launch. Thread-safe. */
+ * What factors has some launches for each 64 columns, and tile_potrs and tile_getrs, triangles of
+ * more than 128 rows and symmetric matrices of more than 256 a few: they cannot run in streams of a
+ * part. The others are one launch. Thread-safe. */
 typedef enum tile_side { TILE_LEFT, TILE_RIGHT } tile_side;
 typedef enum tile_triangle { TILE_LOWER, TILE_UPPER } tile_triangle;
 typedef enum tile_diagonal { TILE_NON_UNIT, TILE_UNIT } tile_diagonal;

@@ -1,9 +1,8 @@
 /* fourier.c: tile_fft_table, tile_fft, tile_fft_2d, tile_rfft_table, tile_rfft, tile_irfft.
  *
- * All come down to rows of complex numbers (transform_rows): short ones by fft, those from LONG on
- * by fft_long, in room at the end of the workspace.
- *   images: rows, turned over, rows, turned over: X, workspace, Y, workspace, Y.
- *   real rows of N: the same memory as N / 2 complex numbers, and fft_real_last; back likewise. */
+ * Short rows go by fft, those of LONG complex numbers and more by fft_long, in room at the end of
+ * the workspace; real ones, which are half as many complex numbers, by fft_real and fft_real_long.
+ *   images: rows, turned over, rows, turned over: X, workspace, Y, workspace, Y. */
 #include "stdlib/library/library.h"
 
 #include "runtime/contract/grow.h"
@@ -74,7 +73,7 @@ static TlLibArray table_of(const Fourier *f, const char *name, const void *addre
 static tile_status launch(const Fourier *f, TlLibKernel kernel, int form, int64_t N,
                           const TlLibArray *arrays, int n)
 {
-    tile_arg args[4];
+    tile_arg args[5];
     for (int i = 0; i < n; i++)
         args[i] = tl_lib_array_view(&arrays[i]);
     TlLibCall call = {.function = f->function, .images = tl_lib_fourier_images, .kernel = kernel,
@@ -232,14 +231,9 @@ tile_status tile_rfft_table(tile_kernels *kernels, tile_stream *stream, tile_dty
     return status == TILE_OK ? find_table(&f, N, behind(table, type, N)) : status;
 }
 
-static int64_t room_of_real(int64_t M, int64_t N)
-{
-    return M * N + room_of(M, N / 2);
-}
-
 size_t tile_rfft_workspace(tile_dtype type, int64_t M, int64_t N)
 {
-    return M > 0 && M <= INT32_MAX && is_size(N, 4) ? bytes_of(type, room_of_real(M, N)) : 0;
+    return M > 0 && M <= INT32_MAX && is_size(N, 4) ? bytes_of(type, room_of(M, N / 2)) : 0;
 }
 
 static tile_status check_real_sizes(const Fourier *f, int64_t M, int64_t N)
@@ -250,14 +244,29 @@ static tile_status check_real_sizes(const Fourier *f, int64_t M, int64_t N)
     return status == TILE_OK ? check_size(f, "N", N, true) : status;
 }
 
-static tile_status check_real_arrays(const Fourier *f, int64_t M, int64_t N, const TlLibArray *x,
-                                     const TlLibArray *y, const void *table,
-                                     const void *workspace)
+/* `to` = the transforms of real rows, or back; `arrays`: from, to. */
+static tile_status transform_real_rows(const Fourier *f, int64_t M, int64_t N,
+                                       const TlLibArray *arrays, const void *table,
+                                       const void *workspace)
 {
-    const TlLibArray arrays[] = {
-        *x, *y, tl_lib_dense("table", table, f->type, 1, (int64_t[]){3 * N}),
-        tl_lib_dense("workspace", workspace, f->type, 1, (int64_t[]){room_of_real(M, N)})};
-    return tl_lib_check_arrays(f->function, arrays, 4);
+    int64_t half = N / 2;
+    const TlLibArray w = table_of(f, "table", table, half),
+                     w2 = table_of(f, "table", behind(table, f->type, N), N),
+                     all[] = {arrays[0], arrays[1],
+                              tl_lib_dense("table", table, f->type, 1, (int64_t[]){3 * N}),
+                              tl_lib_dense("workspace", workspace, f->type, 1,
+                                           (int64_t[]){room_of(M, half)})};
+    const TlLibArray brief[] = {arrays[0], w2, arrays[1]},
+                     full[] = {arrays[0], w, w2, arrays[1],
+                               tl_lib_dense("workspace", workspace, f->type, 3,
+                                            (int64_t[]){rooms_of(M), 4, half})};
+    tile_status status = tl_lib_check_arrays(f->function, all, 4);
+    if (status != TILE_OK)
+        return status;
+    if (half < LONG)
+        return launch(f, f->inverse ? TL_LIB_fft_real_inverse : TL_LIB_fft_real, 0, N, brief, 3);
+    return launch(f, f->inverse ? TL_LIB_fft_real_long_inverse : TL_LIB_fft_real_long, 0, N, full,
+                  5);
 }
 
 tile_status tile_rfft(tile_kernels *kernels, tile_stream *stream, tile_dtype type, int64_t M,
@@ -267,14 +276,9 @@ tile_status tile_rfft(tile_kernels *kernels, tile_stream *stream, tile_dtype typ
     tile_status status = check_real_sizes(&f, M, N);
     if (status != TILE_OK || !M)
         return status;
-    const TlLibArray x = tl_lib_dense("X", X, type, 2, (int64_t[]){M, N}),
-                     y = complex_rows(&f, "Y", Y, M, N / 2 + 1);
-    status = check_real_arrays(&f, M, N, &x, &y, table, workspace);
-    if (status == TILE_OK)
-        status = transform_rows(&f, M, N / 2, X, table, workspace, behind(workspace, type, M * N));
-    const TlLibArray last[] = {complex_rows(&f, "workspace", workspace, M, N / 2),
-                               table_of(&f, "table", behind(table, type, N), N), y};
-    return status == TILE_OK ? launch(&f, TL_LIB_fft_real_last, 0, N, last, 3) : status;
+    const TlLibArray arrays[] = {tl_lib_dense("X", X, type, 2, (int64_t[]){M, N}),
+                                 complex_rows(&f, "Y", Y, M, N / 2 + 1)};
+    return transform_real_rows(&f, M, N, arrays, table, workspace);
 }
 
 tile_status tile_irfft(tile_kernels *kernels, tile_stream *stream, tile_dtype type, int64_t M,
@@ -284,14 +288,7 @@ tile_status tile_irfft(tile_kernels *kernels, tile_stream *stream, tile_dtype ty
     tile_status status = check_real_sizes(&f, M, N);
     if (status != TILE_OK || !M)
         return status;
-    const TlLibArray x = complex_rows(&f, "X", X, M, N / 2 + 1),
-                     y = tl_lib_dense("Y", Y, type, 2, (int64_t[]){M, N});
-    status = check_real_arrays(&f, M, N, &x, &y, table, workspace);
-    const TlLibArray first[] = {x, table_of(&f, "table", behind(table, type, N), N),
-                                complex_rows(&f, "workspace", workspace, M, N / 2)};
-    if (status == TILE_OK)
-        status = launch(&f, TL_LIB_fft_real_first, 0, N, first, 3);
-    return status == TILE_OK ? transform_rows(&f, M, N / 2, workspace, table, Y,
-                                              behind(workspace, type, M * N))
-                             : status;
+    const TlLibArray arrays[] = {complex_rows(&f, "X", X, M, N / 2 + 1),
+                                 tl_lib_dense("Y", Y, type, 2, (int64_t[]){M, N})};
+    return transform_real_rows(&f, M, N, arrays, table, workspace);
 }

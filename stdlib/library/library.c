@@ -308,6 +308,11 @@ bool tl_lib_has_host_memory(const tile_kernels *k)
     return k->info.host_memory;
 }
 
+int tl_lib_processors(const tile_kernels *k)
+{
+    return k->info.processors;
+}
+
 bool tl_lib_fits(const tile_kernels *k, const TlLibCall *call)
 {
     return choose(k, call) >= 0;

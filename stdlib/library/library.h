@@ -56,6 +56,9 @@ tile_status tl_lib_prepare(tile_kernels *k, const TlLibImage *images);
 /* Do kernels of the device read and write memory of the process? */
 bool tl_lib_has_host_memory(const tile_kernels *k);
 
+/* Of the device. */
+int tl_lib_processors(const tile_kernels *k);
+
 /* Is there a row of choices.def for the call? */
 bool tl_lib_fits(const tile_kernels *k, const TlLibCall *call);
 

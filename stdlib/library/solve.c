@@ -152,15 +152,14 @@ static tile_status solve(const Solve *s, const TlLibMatrix *a, const TlLibMatrix
         return solve_one(s, a, b, t);
     if (n > AT_ONCE)
         return solve_halves(s, a, b, t);
-    tile_arg args[5];
+    tile_arg args[4];
     tl_lib_put_view(&args[0], element(s, a, last, last), s->type, 3, l, l_strides);
     tl_lib_put_view(&args[1], element(s, b, t.right ? 0 : last, t.right ? last : 0), s->type, 3, x,
                     x_strides);
     tl_lib_put_factor(&args[2], t.alpha, s->type);
     args[3] = tile_i32(t.unit);
-    args[4] = tile_i32(0); /* nothing of it is solved */
-    return t.multiply ? launch(s, TL_LIB_multiply_triangle, t.right, columns, args, 4)
-                      : launch(s, TL_LIB_solve_triangle, t.right, columns, args, 5);
+    return launch(s, t.multiply ? TL_LIB_multiply_triangle : TL_LIB_solve_triangle, t.right,
+                  columns, args, 4);
 }
 
 /* A vector with a negative increment is a column that runs backwards. */

@@ -1,10 +1,10 @@
-"""libtilekernels' BLAS and solvers beside OpenBLAS (that of NumPy) and LAPACK of PyTorch (MKL).
+"""libtilekernels' BLAS, solvers and Fourier transforms beside OpenBLAS (that of NumPy) and LAPACK and transforms of PyTorch (MKL).
 
     PYTHONPATH=python algebra_ratios.py [--only NAME] [--rounds 7] [--seconds 0.004]
 
 One thread, f32 and f64, the processor's time of a call, the least of the rounds, which take turns. A ratio is the peer's time over ours: below 1 we are
-slower. Ours and OpenBLAS's are called from a loop in C, which cc compiles at the start, as calls through ctypes take a microsecond; solvers beside PyTorch's,
-which write to arrays that are there, are calls from Python. Matrices that a call changes are set anew where they would overflow, which is in the time of
+slower. Ours and OpenBLAS's are called from a loop in C, which cc compiles at the start, as calls through ctypes take a microsecond; solvers and transforms
+beside PyTorch's, which write to arrays that are there, are calls from Python. Matrices that a call changes are set anew where they would overflow, which is in the time of
 both. Run it with a Python that has NumPy and PyTorch, and build/package of this tree, on x86-64 or AArch64.
 """
 import argparse
@@ -95,7 +95,7 @@ def ours(name, *args):
     return Call(getattr(kernels.lib, "tile_" + name), (HANDLE, STREAM, *args), True)
 
 
-def theirs(name, _result, *args):
+def theirs(name, *args):
     function = blas(name)
     return Call(function, args, False) if function else None
 
@@ -106,14 +106,14 @@ def vectors(n, t, step):
     x, y, r = np.random.rand(n * step).astype(t), np.random.rand(n).astype(t), np.zeros(1, t)
     at = np.zeros(1, np.int32)
     return {
-        "axpy": (ours("axpy", code, n, 1e-9, x, step, y, 1), theirs(letter + "axpy", None, n, real(1e-9), x, step, y, 1)),
-        "scal": (ours("scal", code, n, 0.999999, x, step), theirs(letter + "scal", None, n, real(0.999999), x, step)),
-        "copy": (ours("copy", code, n, x, step, y, 1), theirs(letter + "copy", None, n, x, step, y, 1)),
-        "swap": (ours("swap", code, n, x, step, y, 1), theirs(letter + "swap", None, n, x, step, y, 1)),
-        "dot": (ours("dot", code, n, x, step, y, 1, r), theirs(letter + "dot", real, n, x, step, y, 1)),
-        "asum": (ours("asum", code, n, x, step, r), theirs(letter + "asum", real, n, x, step)),
-        "nrm2": (ours("nrm2", code, n, x, step, r), theirs(letter + "nrm2", real, n, x, step)),
-        "iamax": (ours("iamax", code, n, x, step, at), theirs(f"i{letter}amax", ctypes.c_size_t, n, x, step)),
+        "axpy": (ours("axpy", code, n, 1e-9, x, step, y, 1), theirs(letter + "axpy", n, real(1e-9), x, step, y, 1)),
+        "scal": (ours("scal", code, n, 0.999999, x, step), theirs(letter + "scal", n, real(0.999999), x, step)),
+        "copy": (ours("copy", code, n, x, step, y, 1), theirs(letter + "copy", n, x, step, y, 1)),
+        "swap": (ours("swap", code, n, x, step, y, 1), theirs(letter + "swap", n, x, step, y, 1)),
+        "dot": (ours("dot", code, n, x, step, y, 1, r), theirs(letter + "dot", n, x, step, y, 1)),
+        "asum": (ours("asum", code, n, x, step, r), theirs(letter + "asum", n, x, step)),
+        "nrm2": (ours("nrm2", code, n, x, step, r), theirs(letter + "nrm2", n, x, step)),
+        "iamax": (ours("iamax", code, n, x, step, at), theirs(f"i{letter}amax", n, x, step)),
     }
 
 
@@ -126,25 +126,25 @@ def matrices(n, k, t):
     x, y, zeros = np.random.rand(n).astype(t), np.zeros(n, t), np.zeros(n, t)  # zeros stay so however often they are solved for
     tri, cblas = (0, 0, 0, 0), (ROW, LEFT, LOWER, NO, NON_UNIT)
     both = {
-        "trmm": (ours("trmm_batched", code, *tri, n, k, 0.5, a, n, 0, b, k, 0, 1), theirs(letter + "trmm", None, *map(ctypes.c_int, cblas), n, k, real(0.5), a, n, b, k)),
-        "trsm": (ours("trsm_batched", code, *tri, n, k, 1.0, a, n, 0, b, k, 0, 1), theirs(letter + "trsm", None, *map(ctypes.c_int, cblas), n, k, real(1), a, n, b, k)),
+        "trmm": (ours("trmm_batched", code, *tri, n, k, 0.5, a, n, 0, b, k, 0, 1), theirs(letter + "trmm", *map(ctypes.c_int, cblas), n, k, real(0.5), a, n, b, k)),
+        "trsm": (ours("trsm_batched", code, *tri, n, k, 1.0, a, n, 0, b, k, 0, 1), theirs(letter + "trsm", *map(ctypes.c_int, cblas), n, k, real(1), a, n, b, k)),
         "symm": (ours("symm", code, 0, 0, n, k, 1.0, a, n, b, k, 0.0, c, k),
-                 theirs(letter + "symm", None, *map(ctypes.c_int, (ROW, LEFT, LOWER)), n, k, real(1), a, n, b, k, real(0), c, k)),
+                 theirs(letter + "symm", *map(ctypes.c_int, (ROW, LEFT, LOWER)), n, k, real(1), a, n, b, k, real(0), c, k)),
         "syrk": (ours("syrk", code, 0, 0, n, k, 1.0, b, k, 0.0, full, n),
-                 theirs(letter + "syrk", None, *map(ctypes.c_int, (ROW, LOWER, NO)), n, k, real(1), b, k, real(0), full, n)),
+                 theirs(letter + "syrk", *map(ctypes.c_int, (ROW, LOWER, NO)), n, k, real(1), b, k, real(0), full, n)),
     }
     if k == 1:
         both = {
             "symv": (ours("symv", code, 0, n, 1.0, a, n, x, 1, 0.0, y, 1),
-                     theirs(letter + "symv", None, ctypes.c_int(ROW), ctypes.c_int(LOWER), n, real(1), a, n, x, 1, real(0), y, 1)),
-            "trmv": (ours("trmv", code, 0, 0, 0, n, a, n, x, 1), theirs(letter + "trmv", None, *map(ctypes.c_int, (ROW, LOWER, NO, NON_UNIT)), n, a, n, x, 1)),
-            "trsv": (ours("trsv", code, 0, 0, 0, n, a, n, zeros, 1), theirs(letter + "trsv", None, *map(ctypes.c_int, (ROW, LOWER, NO, NON_UNIT)), n, a, n, zeros, 1)),
+                     theirs(letter + "symv", ctypes.c_int(ROW), ctypes.c_int(LOWER), n, real(1), a, n, x, 1, real(0), y, 1)),
+            "trmv": (ours("trmv", code, 0, 0, 0, n, a, n, x, 1), theirs(letter + "trmv", *map(ctypes.c_int, (ROW, LOWER, NO, NON_UNIT)), n, a, n, x, 1)),
+            "trsv": (ours("trsv", code, 0, 0, 0, n, a, n, zeros, 1), theirs(letter + "trsv", *map(ctypes.c_int, (ROW, LOWER, NO, NON_UNIT)), n, a, n, zeros, 1)),
         }
         for name, upper, transposed in (("upper", 1, 0), ("lower^T", 0, 1)):
             flags = [ctypes.c_int(v) for v in (ROW, LOWER - upper, NO + transposed, NON_UNIT)]
             for function in ("trmv", "trsv"):
                 both[f"{function} {name}"] = (ours(function, code, upper, transposed, 0, n, a, n, zeros, 1),
-                                               theirs(letter + function, None, *flags, n, a, n, zeros, 1))
+                                               theirs(letter + function, *flags, n, a, n, zeros, 1))
     return both
 
 
@@ -162,6 +162,13 @@ def solvers(batch, n, k, t):
     factor, solve = ours("potrf_batched", code, 0, n, work, n, n * n, info, batch), ours("trsm_batched", code, 0, 0, 0, 0, n, k, 1.0, low, n, n * n, right, k, n * k, batch)
     split = ours("getrf_batched", code, n, n, work, n, n * n, pivots, info, batch)
 
+    tau, reflections, q = np.zeros((batch, n), t), spd.copy(), torch.geqrf(S)
+    room = np.zeros(kernels.lib.tile_geqrf_workspace(code, n, n, batch) or 1, np.uint8)
+    room_q = np.zeros(kernels.lib.tile_ormqr_workspace(code, n, k, n, batch) or 1, np.uint8)
+    reflect = ours("geqrf_batched", code, n, n, work, n, n * n, tau, room, batch)
+    kernels.geqrf(reflections)
+    given = ours("ormqr_batched", code, 1, n, k, n, reflections, n, n * n, tau, right, k, n * k, room_q, batch)
+
     def after(copy_to, copy_from, call):
         def both():
             np.copyto(copy_to, copy_from)
@@ -172,7 +179,31 @@ def solvers(batch, n, k, t):
         "potrf": (after(work, spd, factor), lambda: torch.linalg.cholesky_ex(S, out=(out, flag))),
         "getrf": (after(work, spd, split), lambda: torch.linalg.lu_factor_ex(S, out=(lu, piv, flag))),
         "trsm by torch": (after(right, b, solve), lambda: torch.linalg.solve_triangular(L, B, upper=False, out=X)),
+        "geqrf": (after(work, spd, reflect), lambda: torch.geqrf(S, out=(out, q[1]))),
+        "ormqr": (after(right, b, given), lambda: torch.ormqr(q[0], q[1], B, transpose=True, out=X)),
     }
+
+
+def transforms(m, n, t):
+    """Rows of n numbers."""
+    code = TYPES[t][1]
+    x, y, real = np.random.rand(m, n, 2).astype(t), np.zeros((m, n, 2), t), np.random.rand(m, n).astype(t)
+    half, back = np.zeros((m, n // 2 + 1, 2), t), np.zeros((m, n), t)
+    w, w_real = kernels.fft_table(n, t), kernels.rfft_table(n, t)
+    room, room_real = (np.zeros(f(code, m, n) or 1, np.uint8) for f in (kernels.lib.tile_fft_workspace, kernels.lib.tile_rfft_workspace))
+    X, Y, H = (torch.view_as_complex(torch.from_numpy(v)) for v in (x, y.copy(), half.copy()))
+    R, B = torch.from_numpy(real), torch.from_numpy(back.copy())
+    both = {
+        "fft": (ours("fft", code, m, n, x, w, y, room, None), lambda: torch.fft.fft(X, out=Y)),
+        "rfft": (ours("rfft", code, m, n, real, w_real, half, room_real), lambda: torch.fft.rfft(R, out=H)),
+        "irfft": (ours("irfft", code, m, n, half, w_real, back, room_real), lambda: torch.fft.irfft(H, n, out=B)),
+    }
+    return {name: (python_call(mine), peer) for name, (mine, peer) in both.items()}
+
+
+def python_call(call):
+    """A call of C as one from Python, as its peer is."""
+    return lambda: call()
 
 
 def cases():
@@ -183,6 +214,8 @@ def cases():
             yield f"{np.dtype(t).name} {n}x{n}, {k} columns", matrices(n, k, t)
         for batch, n, k in ((1, 16, 16), (64, 16, 16), (1, 64, 64), (16, 64, 1), (1, 256, 256), (1, 1000, 1000), (1, 1000, 1)):
             yield f"{np.dtype(t).name} {batch} of {n}x{n}, {k} columns", solvers(batch, n, k, t)
+        for m, n in ((1, 16), (4096, 16), (2048, 32), (1024, 64), (512, 128), (1, 256), (1, 1024), (64, 1024), (16, 4096), (1, 65536)):
+            yield f"{np.dtype(t).name} {m} rows of {n}", transforms(m, n, t)
 
 
 def time_of(run, seconds):

@@ -100,23 +100,27 @@ for t, n in (("f32", 1), ("f32", 64), ("f64", 300), ("f32", 300)):
     kernel_row("fft", "fft_table", named(t, str(n)), {"w": poison(t, 2, n)},
                lambda _, t=t, n=n: {"w": within(table(n, t).store.astype(float), 8 * UNITS[t])}, T=t, B=64)
 for t, m, n, inverse in (("f32", 3, 32, False), ("f32", 1, 1, False), ("f32", 5, 8, True), ("f64", 3, 16, True),
-                         ("f32", 1, 256, True), ("f32", 0, 4, False), ("f64", 1, 128, False), ("f32", 2, 2, True)):
+                         ("f32", 1, 256, True), ("f32", 0, 4, False), ("f64", 1, 128, False), ("f32", 2, 2, True),
+                         ("f32", 37, 16, False), ("f64", 19, 4, True), ("f32", 50, 32, True), ("f64", 17, 8, False)):
     go = np.fft.ifft if inverse else np.fft.fft
     kernel_row("fft", "fft", named(t, f"{m}x{n}", inverse),
                {"x": normal(t, 1, m, n, 2), "w": table(n, t), "y": poison(t, m, n, 2)},
                lambda a, t=t, n=n, go=go: {"y": transformed(go(number(a["x"])), np.log2(n), t)}, T=t, N=n,
-               INVERSE=inverse, R=2)
-for t, m, n in (("f32", 3, 32), ("f64", 1, 8), ("f32", 1, 2), ("f64", 3, 64), ("f32", 2, 128), ("f32", 0, 8)):
+               INVERSE=inverse, R=2 if m < 6 else 24)
+for t, m, n in (("f32", 3, 32), ("f64", 1, 8), ("f32", 1, 2), ("f64", 3, 64), ("f32", 2, 128), ("f32", 0, 8),
+                ("f32", 37, 64), ("f64", 25, 16), ("f32", 40, 4)):
     kernel_row("fft", "fft_real", named(t, f"{m}x{n}"),
                {"x": normal(t, 2, m, n), "w": table(n, t), "y": poison(t, m, n // 2 + 1, 2)},
-               lambda a, t=t, n=n: {"y": transformed(np.fft.rfft(a["x"].astype(float)), np.log2(n), t)}, T=t, N=n, R=2)
+               lambda a, t=t, n=n: {"y": transformed(np.fft.rfft(a["x"].astype(float)), np.log2(n), t)}, T=t, N=n,
+               R=2 if m < 6 else 24)
 
     def back(a, t=t, n=n):
         x = np.fft.irfft(number(a["y"]), n)
         return {"x": within(x, (4 + np.log2(n)) * 8 * UNITS[t] * np.abs(x).max(initial=0))}
 
     kernel_row("fft", "fft_real_inverse", named(t, f"{m}x{n}"),
-               {"y": normal(t, 3, m, n // 2 + 1, 2), "w": table(n, t), "x": poison(t, m, n)}, back, T=t, N=n, R=2)
+               {"y": normal(t, 3, m, n // 2 + 1, 2), "w": table(n, t), "x": poison(t, m, n)}, back, T=t, N=n,
+               R=2 if m < 6 else 24)
 # the steps of longer rows: halves(z) is what z, the transform of numbers 2 j + i (2 j + 1), becomes
 for t, m, h in (("f32", 2, 64), ("f64", 1, 150), ("f32", 3, 1), ("f64", 2, 16), ("f32", 0, 4), ("f32", 1, 0)):
     def halves(a, t=t, m=m, h=h):
@@ -167,6 +171,20 @@ for t, m, n, programs, inverse in (("f32", 3, 64, 2, False), ("f32", 1, 128, 1, 
     kernel_row("fft", "fft_long", named(t, f"{m}x{n}", inverse), {
         "x": normal(t, 5, m, n, 2), "w": table(n, t), "y": poison(t, m, n, 2), "room": poison(t, programs, 4, n)
     }, lambda a, t=t, n=n, go=go: {"y": transformed(go(number(a["x"])), np.log2(n), t)}, T=t, INVERSE=inverse)
+for t, m, n, programs in (("f32", 3, 64, 2), ("f64", 1, 128, 1), ("f32", 1, 256, 3), ("f32", 0, 64, 1),
+                          ("f32", 1, 512, 1), ("f64", 2, 64, 1), ("f32", 2, 1024, 1), ("f64", 1, 2048, 1)):
+    tables = {"w": table(n, t), "w2": table(2 * n, t)}
+    kernel_row("fft", "fft_real_long", named(t, f"{m}x{n}"), {
+        "x": normal(t, 5, m, 2 * n), **tables, "y": poison(t, m, n + 1, 2), "room": poison(t, programs, 4, n)
+    }, lambda a, t=t, n=n: {"y": transformed(np.fft.rfft(a["x"].astype(float)), np.log2(n), t)}, T=t)
+
+    def back_long(a, t=t, n=n):
+        x = np.fft.irfft(number(a["y"]), 2 * n)
+        return {"x": within(x, (4 + np.log2(n)) * 8 * UNITS[t] * np.abs(x).max(initial=0))}
+
+    kernel_row("fft", "fft_real_long_inverse", named(t, f"{m}x{n}"), {
+        "y": normal(t, 3, m, n + 1, 2), **tables, "x": poison(t, m, 2 * n), "room": poison(t, programs, 4, n)
+    }, back_long, T=t)
 
 
 # ---- stencil ---------------------------------------------------------------------------------------------------------

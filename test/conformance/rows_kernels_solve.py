@@ -17,20 +17,19 @@ def triangle(t, z, n, unit):
     return bytes_as(t, np.where(np.tri(n, n, -1 if unit else 0, dtype=bool), low, np.nan))
 
 
-def solve(t, z, n, k, right=False, unit=0, alpha=1.0, done=0, **tiles):
+def solve(t, z, n, k, right=False, unit=0, alpha=1.0, **tiles):
     def want(a):
         low, x = f64(a, "l", "x")
         low = np.tril(np.nan_to_num(low), -1) + (np.eye(n) if unit else np.nan_to_num(low) * np.eye(n))
         y = np.swapaxes(x, 1, 2) if right else x
-        y = np.concatenate([low[:, :done, :done] @ y[:, :done], alpha * y[:, done:]], 1)
-        y = np.linalg.solve(low, y) if z * n * k else y
+        y = np.linalg.solve(low, alpha * y) if z * n * k else y
         bound = 16 * (n + 1) * UNIT[t] * (np.abs(y).max(initial=0) + 1)
         return {"x": near(np.swapaxes(y, 1, 2) if right else y, bound, t)}
 
-    name = f"{t}_{z}x{n}x{k}" + "_right" * right + "_unit" * unit + f"_from_{done}" * (done > 0)
+    name = f"{t}_{z}x{n}x{k}" + "_right" * right + "_unit" * unit
     kernel_row("solve", "solve_triangle", name, {
         "l": triangle(t, z, n, unit), "x": small(t, 2, z, *((k, n) if right else (n, k))), "alpha": alpha,
-        "unit": unit, "from": done
+        "unit": unit
     }, want, T=t, RIGHT=right, **{**dict(BN=8, BK=16, BJ=16), **tiles})
 
 
@@ -44,10 +43,10 @@ solve("f64", 1, 1, 7, right=True)
 solve("f32", 2, 0, 5)
 solve("f32", 2, 5, 0, right=True)
 solve("f64", 0, 5, 5)
-solve("f32", 2, 30, 9, done=13)
-solve("f64", 1, 21, 18, right=True, alpha=2.0, done=16)
+solve("f32", 2, 30, 9)
+solve("f64", 1, 21, 18, right=True, alpha=2.0)
 solve("f32", 2, 37, 1, BN=8, BK=1)
-solve("f64", 1, 20, 3, right=True, done=5, BN=16, BK=1)
+solve("f64", 1, 20, 3, right=True, BN=16, BK=1)
 solve("f32", 1, 70, 40, BN=16, BK=64, BJ=64)
 
 
