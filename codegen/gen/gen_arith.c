@@ -59,9 +59,8 @@ static LLVMValueRef extreme_or_nan(TlGen *g, bool max, LLVMValueRef a, LLVMValue
 {
     const TlFloatKinds zeros = TL_MAY_BE_PLUS_ZERO | TL_MAY_BE_MINUS_ZERO;
     LLVMValueRef r = tl_gen_extreme(g, max, a, b, zeros, zeros);
-    LLVMValueRef an = LLVMBuildFCmp(g->b, LLVMRealUNO, a, a, ""),
-                 bn = LLVMBuildFCmp(g->b, LLVMRealUNO, b, b, "");
-    return select_(g, an, a, select_(g, bn, b, r));
+    LLVMValueRef nan = LLVMBuildFCmp(g->b, LLVMRealUNO, a, b, "");
+    return select_(g, nan, LLVMBuildFAdd(g->b, a, b, ""), r);
 }
 
 LLVMValueRef tl_gen_int_extreme(TlGen *g, bool max, bool is_signed, LLVMValueRef a, LLVMValueRef b)

@@ -289,6 +289,7 @@ typedef struct TlNestProduct {
                            * iterations read is packed together; NULL: none does */
     TlValue *a_rows;      /* an index tile says which rows of a_load they are; NULL: a slice */
     bool a_transposed;    /* those are A's columns, of as many iterations as a chunk has */
+    int64_t column_step;  /* of these, from an element to the next */
     bool cuts_listed;     /* columns of A are left out where B has no rows */
     bool a_is_whole;      /* and unless it has all k of a chunk */
     bool from_zero;       /* the sums begin at +0 */

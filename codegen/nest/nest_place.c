@@ -1113,7 +1113,7 @@ static void place_products(Placer *p)
         if (x->a_rows) {
             int64_t rows = tl_in(x->dot, 0)->type->shape[0], listed = rows, length = x->depth;
             if (x->a_transposed)
-                listed = x->depth, length = rows;
+                listed = x->depth, length = rows * x->column_step;
             uint64_t bytes = (uint64_t)listed * sizeof(int64_t);
             x->listed = new_buffer(p, chunks * bytes, around.pos, around.end);
             x->zeros = p->plan->zeroed_bytes;

@@ -11,6 +11,7 @@ enum {
     KEPT_BYTES = 1 << 20, /* of packed chunks kept for later programs */
     MAX_SLOTS = 64,
     SMALL_SLOTS = 128, /* of chunks that may be smaller than the greatest */
+    MOST_APART = 64,   /* elements of a listed column: for one outside there are as many zeros */
 };
 
 /* ---- which loops ---- */
@@ -32,14 +33,16 @@ static TlValue *rows_of(const TlPlace *p)
     return NULL;
 }
 
-/* Are elements along the axis side by side, or a number of elements apart that is known? */
-static bool is_evenly_apart(const TlFn *fn, const TlPlace *p, int axis)
+/* How far apart elements along the axis of a place are, if that is known and not far; else 0. */
+static int64_t step_along(const TlFn *fn, const TlPlace *p, int axis)
 {
-    TlWideInt unused;
+    TlWideInt step;
     const TlOp *view = p->base->def;
-    return tl_nest_is_dense(fn, p, axis) ||
-           (view && view->opcode == TL_OP_VIEW &&
-            tl_const_int_value(tl_in(view, 1 + p->naxes + (uint32_t)axis), &unused));
+    if (tl_nest_is_dense(fn, p, axis))
+        return 1;
+    bool known = view && view->opcode == TL_OP_VIEW &&
+                 tl_const_int_value(tl_in(view, 1 + p->naxes + (uint32_t)axis), &step);
+    return known && step > 0 && step <= MOST_APART ? (int64_t)step : 0;
 }
 
 /* Is v a load by an index tile whose columns are evenly apart? Transposed, it is listed. */
@@ -49,7 +52,7 @@ static bool is_listed(const TlFn *fn, const TlValue *v)
         return false;
     TlPlace p = tl_op_place(v->def);
     int along = tl_nest_slice_of(&p, 1);
-    return along >= 0 && rows_of(&p) && is_evenly_apart(fn, &p, along);
+    return along >= 0 && rows_of(&p) && step_along(fn, &p, along);
 }
 
 /* May the op be lowered once more for each iteration? It then only says how elements are computed.
@@ -457,7 +460,7 @@ static void find_transposed(const TlNests *plan, TlNestProduct *p, TlOp *a)
         tl_in(tl_in(p->dot, 0)->def, 0) != a->out[0])
         return;
     pc = tl_op_place(p->store);
-    if (!tl_nest_same_slice(fn, &pa, 1, &pc, p->store_turned) || !is_evenly_apart(fn, &pa, along) ||
+    if (!tl_nest_same_slice(fn, &pa, 1, &pc, p->store_turned) || !step_along(fn, &pa, along) ||
         !tl_is_invariant(pa.base, p->loop) || !tl_is_invariant(pa.index[along].value, p->loop))
         return;
     for (uint32_t i = 0; i < pa.naxes; i++)
@@ -466,6 +469,7 @@ static void find_transposed(const TlNests *plan, TlNestProduct *p, TlOp *a)
     p->a_load = a;
     p->a_rows = rows_of(&pa);
     p->a_transposed = true;
+    p->column_step = step_along(fn, &pa, along);
     p->cuts_listed = p->from_zero && ends_with_loop(plan, p);
 }
 

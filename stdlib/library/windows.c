@@ -7,6 +7,7 @@
  * - one of a single tap that goes everywhere is a product of the filters and each image (with
  *   channels innermost, too, a product of all pixels and the filters);
  * - one of groups of 2, 4 or 8 channels has a kernel for CPUs, whose vectors hold several groups;
+ * - one of 3 or 4 channels has a kernel for CPUs, of which the taps of a row are one product;
  * - any other one turns the image, in the workspace, convolves, and turns the result back. Filters
  *   [K, C / groups, R, S] are turned, too, so that K is innermost. */
 #include "stdlib/library/images.h"
@@ -166,8 +167,10 @@ tile_status tile_avg_pool2d_backward(tile_kernels *kernels, tile_stream *stream,
 
 /* ---- convolutions ---- */
 
-/* Images of so many channels have a kernel of their own, where choices.def has it. */
-enum { FEW_CHANNELS = 4 };
+/* Images of up to so many channels have kernels of their own, where choices.def has them; with
+ * channels outermost, images of fewer than some are turned faster. TAPS is what a filter may have,
+ * squared along an axis (conv2d_rows). */
+enum { FEW_CHANNELS = 4, SOME_CHANNELS = 3, TAPS = 0x8000 };
 
 /* What is turned in the workspace: filters, images, results. */
 typedef struct Rooms {
@@ -212,6 +215,25 @@ static int form_of_groups(const TlLibConv *c)
     return !alike ? -1 : c->CG == 2 ? 0 : c->CG == 4 ? 1 : c->CG == 8 ? 2 : -1;
 }
 
+/* The call of conv2d_rows for images of few channels in f32, whose taps are one product: with
+ * channels innermost where windows do not overlap. */
+static bool goes_by_rows(const tile_kernels *k, const TlLibConv *c, TlLibCall *call)
+{
+    const TlLibWindows *w = &c->w;
+    const int64_t *stride = w->options.stride;
+    int64_t rows = w->C * w->R * w->R, columns = w->C * w->R * w->S * w->S, n = stride[0];
+    bool inner = w->options.layout == TILE_NHWC;
+    int form = n == 1 ? 0 : n == 2 ? 1 : n == 4 ? 2 : -1;
+    if (inner) {
+        form = n == 4 && w->C == SOME_CHANNELS && w->S <= n ? 3 : -1;
+        columns *= w->C;
+    }
+    *call = tl_lib_image_call(c, TL_LIB_conv2d_rows, form, c->K, 0, 0);
+    return w->type == TILE_F32 && form >= 0 && stride[1] == n && w->options.groups == 1 &&
+           w->C >= SOME_CHANNELS && w->C <= FEW_CHANNELS && rows <= TAPS && columns <= TAPS &&
+           tl_lib_fits(k, call);
+}
+
 /* y [N, P, Q, K] of x [N, H, W, C] and f, any array with the axes [R, S, C / groups, K]. */
 static tile_status convolve(tile_kernels *k, tile_stream *stream, const TlLibConv *c,
                             const TlLibArray *x, const TlLibArray *f, const TlLibArray *y)
@@ -221,7 +243,9 @@ static tile_status convolve(tile_kernels *k, tile_stream *stream, const TlLibCon
                          tl_lib_array_view(y)};
     tl_lib_put_window(args + 4, w);
     args[10] = tile_i32((int32_t)w->options.groups);
-    TlLibCall few = tl_lib_image_call(c, TL_LIB_conv2d_few, 0, c->K, 0, 0);
+    TlLibCall by_rows, few = tl_lib_image_call(c, TL_LIB_conv2d_few, 0, c->K, 0, 0);
+    if (w->options.layout == TILE_NHWC && goes_by_rows(k, c, &by_rows))
+        return tl_lib_launch(k, stream, &by_rows, args, 10);
     if (w->options.groups == 1 && w->C <= FEW_CHANNELS && tl_lib_fits(k, &few))
         return tl_lib_launch(k, stream, &few, args, 10);
     int form = form_of_groups(c);
@@ -255,6 +279,21 @@ static tile_status multiply_pixels(tile_kernels *k, tile_stream *stream, const T
     return tile_gemm(k, stream, w->type, TILE_NO_TRANSPOSE, TILE_NO_TRANSPOSE, w->N * w->H * w->W,
                      c->K, w->C, 1, c->x.address, w->C, c->f.address, c->K, 0,
                      (void *)(uintptr_t)c->y.address, c->K, &bias);
+}
+
+/* Images with channels outermost, of which only the filters are turned: F is [C, R, S, K] then. */
+static tile_status convolve_rows(tile_kernels *k, tile_stream *stream, const TlLibConv *c,
+                                 const TlLibCall *call)
+{
+    const TlLibWindows *w = &c->w;
+    TlLibArray f =
+        tl_lib_dense("F", w->options.workspace, w->type, 4, (int64_t[]){w->C, w->R, w->S, c->K});
+    tile_arg args[10] = {tl_lib_array_view(&c->x), tl_lib_array_view(&f),
+                         tl_lib_array_view(&c->bias), tl_lib_array_view(&c->y)};
+    tl_lib_put_window(args + 4, w);
+    tile_status status = tl_lib_turn(k, stream, c, c->f.address, (void *)(uintptr_t)f.address, 1,
+                                     c->K, w->C * w->R * w->S);
+    return status == TILE_OK ? tl_lib_launch(k, stream, call, args, 10) : status;
 }
 
 /* Images with channels outermost. */
@@ -322,7 +361,9 @@ tile_status tile_conv2d(tile_kernels *kernels, tile_stream *stream, tile_dtype t
         return convolve_points(kernels, stream, &c);
     if (tl_lib_is_pointwise(&c) && c.w.C > FEW_CHANNELS)
         return multiply_pixels(kernels, stream, &c);
+    TlLibCall by_rows;
     if (c.w.options.layout == TILE_NCHW)
-        return convolve_turned(kernels, stream, &c);
+        return goes_by_rows(kernels, &c, &by_rows) ? convolve_rows(kernels, stream, &c, &by_rows)
+                                                   : convolve_turned(kernels, stream, &c);
     return convolve(kernels, stream, &c, &c.x, &c.f, &c.y);
 }

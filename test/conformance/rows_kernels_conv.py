@@ -3,7 +3,7 @@ argument, so its
 gradients are right if the dot products <dy, conv(x, w)>, <dx, x> and <dw, w> are equal, which is asserted here for
 every case."""
 from kernel_library import exact, kernel_row, np, poison, rounded
-from values import rng, small, zeros
+from values import Arr, rng, small, zeros
 
 NAMES = [f"window.{n}" for n in ("stride_h", "stride_w", "pad_h", "pad_w", "dilation_h", "dilation_w")]
 ONE = (1, 1, 1, 1, 1, 1)
@@ -291,3 +291,30 @@ for t, o, n, c, p, k, bias in (("f16", "f16", 2, 20, 33, 17, True), ("f32", "f32
          "y": poison(o, n, k, p)},
         lambda a, o=o, bias=bias: (lambda x, w: {"y": rounded(w @ x + (a["bias"][:, None] if bias else 0), o)})
         (*of("x", "w")(a)), T=t, O=o, BM=16, BN=32, BC=16)
+
+# few channels row by row, in both layouts: two programs a row, outputs at both ends, rows of taps outside, whose places
+# are a stride apart; no place inside; filters as long as indices allow
+for i, (t, o, x, w, y, window) in enumerate(
+    (("f32", "f32", (2, 6, 75, 3), (3, 3, 3, 20), (2, 6, 75, 20), ONE),
+     ("f32", "f32", (1, 9, 141, 3), (5, 7, 3, 70), (1, 5, 72, 70), (2, 2, 2, 4, 1, 1)),
+     ("f32", "f32", (1, 14, 250, 4), (5, 5, 4, 33), (1, 4, 63, 33), (4, 4, 2, 2, 1, 1)),
+     ("f64", "f64", (1, 8, 48, 3), (4, 4, 3, 17), (1, 2, 12, 17), (4, 4, 0, 0, 1, 1)),
+     ("f16", "f32", (1, 5, 9, 3), (2, 3, 3, 9), (1, 5, 5, 9), (1, 1, 1, 0, 2, 2)),
+     ("f32", "f32", (1, 3, 2, 3), (3, 5, 3, 20), (1, 1, 2, 20), (1, 1, 0, 2, 1, 1)),
+     ("f32", "f32", (0, 3, 4, 3), (3, 3, 3, 20), (0, 3, 4, 20), ONE),
+     ("f32", "f32", (1, 110, 4, 2), (120, 1, 2, 5), (1, 3, 6, 5), (1, 1, 6, 1, 1, 1)))):
+    for LAST in (True, False):
+        outer, back = ((0, 1, 2, 3), ) * 2 if LAST else ((0, 3, 1, 2), (0, 2, 3, 1))
+
+        def turned(a, axes, t=t):
+            return Arr(t, np.ascontiguousarray(a.store.transpose(axes)))
+        filters = (0, 1, 2, 3) if LAST else (2, 0, 1, 3)
+        kernel_row(
+            "conv3d", "conv2d_rows", f"{t}_to_{o}_{'x'.join(map(str, x))}_by_{'x'.join(map(str, w))}" + "_last" * LAST,
+            {"x": turned(small(t, 0, *x, lo=-2, hi=3), outer), "w": turned(small(t, 1, *w, lo=-2, hi=3), filters),
+             "bias": small(o, 4, w[3] if i % 2 else 0), "y": poison(o, *(y[j] for j in outer)),
+             **dict(zip(NAMES, window))}, lambda a, o=o, window=window, i=i, outer=outer, back=back, filters=filters:
+            (lambda x, w: {"y": rounded(
+                (convolved(x.transpose(back), w.transpose(np.argsort(filters)), a["y"].transpose(back), window) +
+                 (a["bias"] if i % 2 else 0)).transpose(outer), o)})(*of("x", "w")(a)),
+            T=t, Y=o, STRIDE=window[0], LAST=LAST, CHANNELS=x[3], BK=32, BQ=64)

@@ -16,14 +16,20 @@ typedef struct Case {
 static const Case cases[] = {
     {1, 5, 6, 3, 2, 3, 2, {1, 1}, {0, 0}, {1, 1}, 1, .bias = true},
     {2, 7, 5, 20, 17, 3, 3, {2, 1}, {1, 2}, {1, 2}, 0, .count_pad = true},
-    {2, 5, 4, 6, 9, 3, 3, {1, 1}, {1, 1}, {1, 1}, 3, .bias = true},      /* groups */
-    {2, 9, 8, 5, 5, 3, 3, {1, 2}, {1, 1}, {1, 1}, 5, .bias = false},     /* depthwise */
+    {2, 5, 4, 6, 9, 3, 3, {1, 1}, {1, 1}, {1, 1}, 3, .bias = true},  /* groups */
+    {2, 9, 8, 5, 5, 3, 3, {1, 2}, {1, 1}, {1, 1}, 5, .bias = false}, /* depthwise */
     {1, 3, 3, 70, 65, 1, 1, {1, 2}, {0, 0}, {1, 1}, 1, .bias = true},
-    {1, 1, 1, 33, 66, 1, 1, {1, 1}, {0, 0}, {1, 1}, 1, .bias = false},   /* nothing to turn */
-    {2, 40, 70, 3, 3, 5, 3, {1, 1}, {2, 1}, {1, 1}, 3, .bias = true},    /* more than a tile */
-    {1, 6, 6, 2, 8, 3, 3, {1, 1}, {1, 1}, {2, 2}, 2, .bias = true},      /* several of a channel */
+    {1, 1, 1, 33, 66, 1, 1, {1, 1}, {0, 0}, {1, 1}, 1, .bias = false}, /* nothing to turn */
+    {2, 40, 70, 3, 3, 5, 3, {1, 1}, {2, 1}, {1, 1}, 3, .bias = true},  /* more than a tile */
+    {1, 6, 6, 2, 8, 3, 3, {1, 1}, {1, 1}, {2, 2}, 2, .bias = true},    /* several of a channel */
     {1, 30, 31, 1, 1, 3, 3, {2, 2}, {1, 1}, {1, 1}, 1, .bias = false},
     {2, 12, 11, 130, 72, 3, 3, {1, 1}, {1, 1}, {1, 1}, 2, .bias = true},
+    /* three and four channels, row by row: of each number of outputs, each stride */
+    {2, 7, 70, 3, 20, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1, .bias = true},
+    {1, 12, 143, 3, 66, 5, 3, {2, 2}, {2, 1}, {1, 1}, 1, .bias = false},
+    {1, 10, 45, 3, 97, 4, 4, {4, 4}, {1, 0}, {1, 1}, 1, .bias = true},
+    {2, 9, 30, 4, 5, 3, 3, {4, 4}, {1, 1}, {2, 1}, 1, .bias = true},
+    {1, 6, 31, 3, 9, 3, 3, {3, 3}, {1, 1}, {1, 1}, 1, .bias = true}, /* a stride of no kernel */
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
