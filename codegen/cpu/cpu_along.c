@@ -139,6 +139,9 @@ static void read_sums(Block *b, LLVMValueRef column, unsigned align, LLVMValueRe
         LLVMValueRef p = tl_cpu_elem_at(x, x->acc, at);
         out[r] = LLVMBuildLoad2(g->b, tl_gen_vec(x->elem, b->columns), p, "");
         LLVMSetAlignment(out[r], align);
+        if (x->begins)
+            out[r] =
+                LLVMBuildSelect(g->b, x->begins, LLVMConstNull(LLVMTypeOf(out[r])), out[r], "");
     }
 }
 
