@@ -231,8 +231,8 @@ static LLVMValueRef sees_enough(Chunk *c, LLVMValueRef rows)
 static LLVMValueRef bytes_of_b(Chunk *c, const TlCpuAccess *b)
 {
     TlCpuGen *g = c->x.g;
-    int k = tl_nest_slice_of(&b->a->place, 0);
-    LLVMValueRef n = LLVMBuildMul(g->b, b->view->extent[k], b->stride[k], "");
+    int outer = c->x.n->few_rows.axis[c->x.n->few_rows.along];
+    LLVMValueRef n = LLVMBuildMul(g->b, b->view->extent[outer], b->stride[outer], "");
     return tl_cpu_times(g, n, tl_dtype_bytes(b->view->dtype));
 }
 
@@ -247,16 +247,22 @@ static void find_few_to_ends(Chunk *c, LLVMValueRef rows)
     LLVMValueRef held = tl_gen_int(&g->gen, HELD_BYTES);
     c->small_b = LLVMBuildICmp(g->b, LLVMIntULE, bytes_of_b(c, b), held, "");
     LLVMValueRef some = tl_gen_int(&g->gen, f->small_rows), most = tl_gen_int(&g->gen, f->rows);
-    most = LLVMBuildSelect(g->b, c->small_b, some, most, "");
-    LLVMValueRef few = LLVMBuildICmp(g->b, LLVMIntSLE, rows, most, ""), begins;
+    if (!f->along)
+        most = LLVMBuildSelect(g->b, c->small_b, some, most, "");
+    LLVMValueRef few = LLVMBuildICmp(g->b, LLVMIntSLE, rows, most, "");
+    if (f->each)
+        few = LLVMBuildAnd(g->b, few,
+                           LLVMBuildICmp(g->b, LLVMIntSLE, tl_cpu_times(g, rows, f->each),
+                                         b->view->extent[f->axis[0]], ""),
+                           "");
     for (int i = 0; i < 2; i++) {
-        begins = b->lo[tl_nest_slice_of(&b->a->place, i)];
-        begins = LLVMBuildICmp(g->b, LLVMIntEQ, begins, zero, "");
+        LLVMValueRef begins = LLVMBuildICmp(g->b, LLVMIntEQ, b->lo[f->axis[i]], zero, "");
         few = LLVMBuildAnd(g->b, few, begins, "");
     }
-    LLVMValueRef inside = b->hi[tl_nest_slice_of(&b->a->place, 1)];
-    few = LLVMBuildAnd(g->b, few, LLVMBuildICmp(g->b, LLVMIntSGE, inside, c->x.columns, ""), "");
-    few = LLVMBuildAnd(g->b, few, sees_enough(c, rows), "");
+    LLVMValueRef inside = LLVMBuildICmp(g->b, LLVMIntSGE, b->hi[f->axis[1]], c->x.columns, ""),
+                 seen = f->along ? LLVMBuildICmp(g->b, LLVMIntSGT, c->x.columns, zero, "")
+                                 : sees_enough(c, rows);
+    few = LLVMBuildAnd(g->b, LLVMBuildAnd(g->b, few, inside, ""), seen, "");
     few = b->ok ? LLVMBuildAnd(g->b, few, b->ok, "") : few;
     c->few = LLVMBuildSelect(g->b, few, c->n, zero, "");
 }
@@ -499,13 +505,14 @@ static void point_at_a(Chunk *c)
 static void point_at_b(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
-    const TlPlace *place = &c->b->a->place;
+    const TlNestFew *f = &c->x.n->few_rows;
+    int k = f->axis[0],
+        far = f->along ? TL_CPU_FAR_BYTES / tl_dtype_bytes(c->b->view->dtype) : TL_CPU_FAR_ROWS;
     c->x.b_from = c->b->ptr;
-    c->x.b_down = c->b->stride[tl_nest_slice_of(place, 0)];
-    c->x.b_inside = c->b->hi[tl_nest_slice_of(place, 1)];
-    int k = tl_nest_slice_of(place, 0);
+    c->x.b_down = c->b->stride[f->axis[f->along]];
+    c->x.b_inside = c->b->hi[f->axis[1]];
     LLVMValueRef left = LLVMBuildSub(g->b, c->b->view->extent[k], c->b->start[k], "");
-    left = LLVMBuildSub(g->b, left, tl_gen_int(&g->gen, TL_CPU_FAR_ROWS), "");
+    left = LLVMBuildSub(g->b, left, tl_gen_int(&g->gen, far), "");
     c->x.b_asks = LLVMBuildSelect(g->b, tl_cpu_is_far(g, c->b), left, tl_gen_int(&g->gen, 0), "");
 }
 

@@ -4,8 +4,8 @@
 #define TL_CPU_MATMUL_H
 #include "codegen/cpu/cpu.h"
 
-/* Rows of B that is read are asked for so far ahead, into this cache. */
-enum { TL_CPU_FAR_ROWS = 32, TL_CPU_SECOND_CACHE = 2 };
+/* B that is read is asked for so many rows ahead, or bytes along k, into this cache. */
+enum { TL_CPU_FAR_ROWS = 32, TL_CPU_FAR_BYTES = 1536, TL_CPU_SECOND_CACHE = 2 };
 
 /* ---- numbers of the run ---- */
 
@@ -59,8 +59,9 @@ typedef struct TlCpuMultiply {
     int deep;                         /* one row of A: rows of B at a time; 0: one by one */
     bool from_zero;                   /* acc is not read: sums begin at 0 */
     LLVMValueRef begins;              /* i1: so it is in this chunk; NULL: in none */
-    /* B, read up to its ends: the chunk's first row, elements from row to row, columns that are
-     * inside, rows that ask for others below; of a panel, where its vectors are, which lanes. */
+    /* B, read up to its ends: the chunk's first row, elements from row to row, or from column to
+     * column along k, columns that are inside, k below which others are asked for; of a panel,
+     * where its vectors are, which lanes. */
     LLVMValueRef b_from, b_down, b_inside, b_asks;
     LLVMValueRef b_deep; /* rows of a panel that is inside that are taken several at a time */
     LLVMValueRef b_at[TL_NEST_PANEL], b_lanes[TL_NEST_PANEL];

@@ -7,7 +7,6 @@
 enum {
     NEAR_BYTES = 256,     /* what is asked for is so much further on: many columns are packed, */
     FETCHED_BYTES = 512,  /* a block is transposed, */
-    FAR_BYTES = 1536,     /* a few columns are read, each in a long run */
     HELD_BYTES = 2 << 20, /* a second cache holds: those are not asked for */
     FIRST_CACHE = 3,      /* locality */
 };
@@ -367,5 +366,5 @@ void tl_cpu_read_along(TlCpuMultiply *x, LLVMValueRef k, const LLVMValueRef *col
     pos.idx[0] = k;
     for (int i = 0; i < n; i++)
         out[i] = down_column(&p, &pos, column[i]);
-    fetch_along(&p, k, column[0], n, FAR_BYTES);
+    fetch_along(&p, k, column[0], n, TL_CPU_FAR_BYTES);
 }

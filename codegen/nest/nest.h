@@ -325,10 +325,11 @@ typedef struct TlNestFew {
     /* Not along: columns may end within a block where B's rows follow each other. What is read past
      * them is of the next row, and adds to sums that are not seen. */
     bool past;
-    /* Not along: B is read up to its ends, row by row of a chunk, under masks along columns. Then
-     * `small_rows` read it, too, where all of it stays in the first cache. */
+    /* B is read up to its ends, all k of a chunk in one loop, under masks along the lanes. Not
+     * along: then `small_rows` read it, too, where all of it stays in the first cache. */
     bool to_ends;
     int small_rows;
+    int axis[2]; /* to_ends: of k and of columns, in B's view */
 } TlNestFew;
 
 /* A home whose last rows are, `step` rows further on, what the next program along an axis of the

@@ -332,6 +332,26 @@ static const char *must_pack(const TlNests *plan, const TlNest *n)
     return is_inside_between(b, p->loop) ? NULL : "it is not known where B ends";
 }
 
+/* May few rows be multiplied by B up to its ends? Its rows are inside where A's columns are, the
+ * lanes past its end are masked. */
+static bool reads_to_ends(const TlNests *plan, TlNest *n)
+{
+    const TlNestProduct *p = n->product;
+    const TlOp *load = p->b_load;
+    bool transposed, along = n->few_rows.along;
+    if (!plan->m.masks || !load || !p->a_load || p->a_is_whole || p->per != 1 ||
+        n->form.extent[0] > FEW_TILE_ROWS || load->out[0]->type->dtype != p->part[1] ||
+        tl_nest_load_under(tl_in(p->dot, 1), &transposed) != load || (!along && transposed))
+        return false;
+    TlPlace place = tl_op_place(load);
+    n->few_rows.axis[0] = tl_nest_slice_of(&place, transposed ? 1 : 0);
+    n->few_rows.axis[1] = tl_nest_slice_of(&place, transposed ? 0 : 1);
+    for (int i = 0; i < 2; i++)
+        if (n->few_rows.axis[i] < 0 || place.axes[n->few_rows.axis[i]].step != 1)
+            return false;
+    return tl_nest_is_dense(plan->fn, &place, n->few_rows.axis[along ? 0 : 1]);
+}
+
 /* Both operands lie along k: nothing is transposed if the lanes of sums do, too. Then columns past
  * the last one are that one again, if B is a load. */
 static void go_along(const TlNests *plan, TlNest *n)
@@ -352,6 +372,7 @@ static void go_along(const TlNests *plan, TlNest *n)
     f->ends_axis = load ? tl_nest_slice_of(&f->ends->place, transposed ? 0 : 1) : -1;
     if (f->ends_axis < 0)
         f->ends = NULL;
+    f->to_ends = f->ends && reads_to_ends(plan, n);
 }
 
 /* One row waits for memory only, the less the more of it is asked for at once. A block has up to
@@ -374,19 +395,6 @@ static bool has_plain_rows(const TlOp *load)
     TlPlace p = tl_op_place(load);
     int k = tl_nest_slice_of(&p, 0), n = tl_nest_slice_of(&p, 1);
     return k >= 0 && n >= 0 && p.axes[k].step == 1 && p.axes[n].step == 1;
-}
-
-/* May B be read up to its ends? Its rows are inside where A's columns are, the lanes past its last
- * column are masked. */
-static bool reads_to_ends(const TlNests *plan, const TlNest *n)
-{
-    const TlNestProduct *p = n->product;
-    const TlOp *load = p->b_load;
-    if (!plan->m.masks || !n->pack[1]->cuts || tl_in(p->dot, 1) != load->out[0] ||
-        n->form.extent[0] > FEW_TILE_ROWS)
-        return false;
-    TlPlace place = tl_op_place(load);
-    return tl_nest_is_dense(plan->fn, &place, tl_nest_slice_of(&place, 1));
 }
 
 /* Packing stores each vector of B and loads it again for each block of rows. Where rows are few, B

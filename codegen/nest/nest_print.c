@@ -206,8 +206,9 @@ static void put_few_rows(Print *p, const TlNestFew *f)
     if (f->past)
         tl_sbuf_puts(p->out, ", past columns into the next row");
     if (f->to_ends)
-        tl_sbuf_putf(p->out, ", up to its ends, for up to %d where it stays in the first cache",
-                     f->small_rows);
+        tl_sbuf_puts(p->out, ", up to its ends");
+    if (f->small_rows)
+        tl_sbuf_putf(p->out, ", for up to %d where it stays in the first cache", f->small_rows);
 }
 
 static void put_insn(Print *p, const TlNestProduct *x)
