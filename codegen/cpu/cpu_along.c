@@ -5,6 +5,7 @@
  *     C[r, c] += the lanes of sum[r, c]                       once for a chunk
  *
  * A block of one row has more columns, so that as many sums do not wait for each other. */
+#include "codegen/cpu/cpu_access.h"
 #include "codegen/cpu/cpu_matmul.h"
 
 #include <string.h>
@@ -91,6 +92,76 @@ static void add_trips(Block *b)
     memcpy(b->sum, trips.carry, n * sizeof *b->sum);
 }
 
+/* ---- up to the ends ---- */
+
+/* A vector along k; lanes NULL: all are inside. */
+static LLVMValueRef vector_along(TlCpuMultiply *x, LLVMValueRef p, LLVMValueRef lanes)
+{
+    TlType elem = {.kind = TL_TILE, .dtype = x->dtype};
+    if (lanes)
+        return tl_cpu_masked_load(x->g, &elem, p, lanes,
+                                  tl_gen_const(&x->g->gen, &elem, 0, x->width), x->width, false);
+    LLVMValueRef v = LLVMBuildLoad2(x->g->b, tl_gen_vec(x->elem, x->width), p, "");
+    LLVMSetAlignment(v, (unsigned)tl_dtype_bytes(x->dtype));
+    return v;
+}
+
+static void ask_along(Block *b, LLVMValueRef k, const LLVMValueRef *at)
+{
+    TlCpuGen *g = b->x->g;
+    LLVMValueRef further = tl_gen_int(&g->gen, TL_CPU_FAR_BYTES / tl_dtype_bytes(b->x->dtype));
+    TlCpuBranch ask = tl_cpu_branch(g, LLVMBuildICmp(g->b, LLVMIntSLT, k, b->x->b_asks, ""), true,
+                                    "ask", "asked");
+    for (int c = 0; c < b->columns; c++)
+        tl_cpu_prefetch_line(g, tl_cpu_elem_at(b->x, at[c], further), false, TL_CPU_SECOND_CACHE);
+    tl_cpu_join(g, ask);
+}
+
+/* sum += A[rows, k ..] * B[k .., columns], of the chunk's k. */
+static void add_lanes_at(Block *b, LLVMValueRef k, LLVMValueRef lanes)
+{
+    TlCpuMultiply *x = b->x;
+    TlCpuGen *g = x->g;
+    LLVMValueRef at[TL_NEST_ACCUMULATORS], of_b[TL_NEST_ACCUMULATORS];
+    for (int c = 0; c < b->columns; c++)
+        at[c] = tl_cpu_elem_at(x, x->b_from,
+                               tl_cpu_add(g, LLVMBuildMul(g->b, b->column[c], x->b_down, ""), k));
+    if (!lanes)
+        ask_along(b, k, at);
+    for (int c = 0; c < b->columns; c++)
+        of_b[c] = vector_along(x, at[c], lanes);
+    for (int r = 0; r < b->rows; r++) {
+        LLVMValueRef a = vector_along(x, tl_cpu_part_at(x, b->a[r], k), lanes);
+        for (int c = 0; c < b->columns; c++) {
+            LLVMValueRef *sum = &b->sum[r * b->columns + c],
+                         v = tl_cpu_multiply_add(x, a, of_b[c], *sum);
+            *sum = lanes ? LLVMBuildSelect(g->b, lanes, v, *sum, "") : v;
+        }
+    }
+}
+
+static void add_to_ends(Block *b)
+{
+    TlCpuMultiply *x = b->x;
+    TlCpuGen *g = x->g;
+    uint32_t n = sums_of(b);
+    LLVMValueRef rest = LLVMBuildURem(g->b, x->count, tl_gen_int(&g->gen, x->width), ""),
+                 turn = LLVMBuildSub(g->b, x->count, rest, "");
+    LLVMValueRef lanes = tl_gen_splat(&g->gen, LLVMBuildTrunc(g->b, rest, g->i32, ""), x->width);
+    lanes = LLVMBuildICmp(g->b, LLVMIntSLT, tl_gen_iota(&g->gen, g->i32, x->width), lanes, "");
+    for (int last = 0; last < 2; last++) {
+        TlCpuLoop l;
+        tl_cpu_loop_begin(g, &l, last ? turn : tl_gen_int(&g->gen, 0), last ? x->count : turn,
+                          x->width, n, b->sum);
+        memcpy(b->sum, l.carry, n * sizeof *b->sum);
+        add_lanes_at(b, l.i, last ? lanes : NULL);
+        tl_cpu_loop_end(g, &l, b->sum);
+        memcpy(b->sum, l.carry, n * sizeof *b->sum);
+    }
+}
+
+/* ---- blocks ---- */
+
 static LLVMValueRef plus(TlCpuMultiply *x, LLVMValueRef a, LLVMValueRef b)
 {
     return tl_is_float(x->dtype) ? LLVMBuildFAdd(x->g->b, a, b, "")
@@ -139,6 +210,9 @@ static void read_sums(Block *b, LLVMValueRef column, unsigned align, LLVMValueRe
         LLVMValueRef p = tl_cpu_elem_at(x, x->acc, at);
         out[r] = LLVMBuildLoad2(g->b, tl_gen_vec(x->elem, b->columns), p, "");
         LLVMSetAlignment(out[r], align);
+        if (x->begins)
+            out[r] =
+                LLVMBuildSelect(g->b, x->begins, LLVMConstNull(LLVMTypeOf(out[r])), out[r], "");
     }
 }
 
@@ -178,7 +252,7 @@ static void multiply_rows(TlCpuMultiply *x, LLVMValueRef from, LLVMValueRef to, 
     TlCpuLoop down;
     tl_cpu_loop_begin(x->g, &down, from, to, rows, 0, NULL);
     begin_block(&b, down.i, column);
-    add_trips(&b);
+    (x->b_from ? add_to_ends : add_trips)(&b);
     end_block(&b, column);
     tl_cpu_loop_end(x->g, &down, NULL);
 }

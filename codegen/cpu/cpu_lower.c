@@ -21,7 +21,8 @@ static uint32_t fill_homes(TlCpuGen *g, const TlOp *op, uint32_t n)
     for (const TlNest *x; (x = tl_nest_of(g->plan, op, n)) != NULL; n++) {
         if (x->kind != TL_NEST_FILL && x->kind != TL_NEST_TRANSPOSE && x->kind != TL_NEST_COPY)
             break;
-        tl_cpu_fill(g, x);
+        if (!x->if_idle)
+            tl_cpu_fill(g, x);
     }
     return n;
 }
@@ -121,6 +122,11 @@ static void lower_for(TlCpuGen *g, TlOp *op)
         n = tl_gen_trips(&g->gen, op, lo, tl_gen_scalar(&g->gen, tl_in(op, 1)), step, &some);
     const TlNest *product = tl_nest_of(g->plan, op, fill_homes(g, op, 0));
     if (product) {
+        if (product->begins_at_zero) {
+            TlCpuBranch idle = tl_cpu_branch(g, some, false, "idle", "begins");
+            tl_cpu_fill(g, tl_nest_of(g->plan, op, 0));
+            tl_cpu_join(g, idle);
+        }
         n = LLVMBuildSelect(g->b, some, n, tl_gen_int(&g->gen, 0), "");
         tl_cpu_product(g, product, lo, step, n);
         return;

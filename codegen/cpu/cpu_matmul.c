@@ -13,9 +13,10 @@
 
 enum {
     TAG_BYTES = TL_NEST_TAG_BYTES,
-    FEW_BLOCKS = 8,    /* of rows, for which A is not packed */
-    PAGE_BYTES = 4096, /* between columns that are packed, at least, */
-    SETS_BYTES = 2048, /* or so many, or a multiple: they are in two sets of the first cache */
+    FEW_BLOCKS = 8,       /* of rows, for which A is not packed */
+    PAGE_BYTES = 4096,    /* between columns that are packed, at least, */
+    SETS_BYTES = 2048,    /* or so many, or a multiple: they are in two sets of the first cache */
+    HELD_BYTES = 1 << 15, /* of B, which the first cache holds */
 };
 
 /* ---- what stays ---- */
@@ -26,6 +27,7 @@ typedef struct Chunk {
     LLVMValueRef n;           /* iterations of the loop over k */
     LLVMValueRef few;         /* of these, the first so many may read B as it is; NULL: none */
     LLVMValueRef reads_b;     /* those of this chunk do */
+    LLVMValueRef small_b;     /* i1: the first cache holds all of B; NULL: it is not asked */
     const TlCpuAccess *a, *b; /* of the first iteration: direct A, kept B */
     const TlCpuAccess *c;     /* the store, if the last chunk may do it */
     LLVMValueRef is_whole;    /* direct A ends with a packed element; NULL: it does */
@@ -225,6 +227,46 @@ static LLVMValueRef sees_enough(Chunk *c, LLVMValueRef rows)
     return LLVMBuildOr(g->b, many, some, "");
 }
 
+/* Bytes of B's rows, with what is between them. */
+static LLVMValueRef bytes_of_b(Chunk *c, const TlCpuAccess *b)
+{
+    TlCpuGen *g = c->x.g;
+    int outer = c->x.n->few_rows.axis[c->x.n->few_rows.along];
+    LLVMValueRef n = LLVMBuildMul(g->b, b->view->extent[outer], b->stride[outer], "");
+    return tl_cpu_times(g, n, tl_dtype_bytes(b->view->dtype));
+}
+
+/* The same of B that is read up to its ends: all iterations do, or none. */
+static void find_few_to_ends(Chunk *c, LLVMValueRef rows)
+{
+    TlCpuGen *g = c->x.g;
+    const TlNestFew *f = &c->x.n->few_rows;
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0);
+    tl_cpu_lower_trip(&c->x, zero);
+    const TlCpuAccess *b = tl_cpu_access_of(g, c->p->b_load);
+    LLVMValueRef held = tl_gen_int(&g->gen, HELD_BYTES);
+    c->small_b = LLVMBuildICmp(g->b, LLVMIntULE, bytes_of_b(c, b), held, "");
+    LLVMValueRef some = tl_gen_int(&g->gen, f->small_rows), most = tl_gen_int(&g->gen, f->rows);
+    if (!f->along)
+        most = LLVMBuildSelect(g->b, c->small_b, some, most, "");
+    LLVMValueRef few = LLVMBuildICmp(g->b, LLVMIntSLE, rows, most, "");
+    if (f->each)
+        few = LLVMBuildAnd(g->b, few,
+                           LLVMBuildICmp(g->b, LLVMIntSLE, tl_cpu_times(g, rows, f->each),
+                                         b->view->extent[f->axis[0]], ""),
+                           "");
+    for (int i = 0; i < 2; i++) {
+        LLVMValueRef begins = LLVMBuildICmp(g->b, LLVMIntEQ, b->lo[f->axis[i]], zero, "");
+        few = LLVMBuildAnd(g->b, few, begins, "");
+    }
+    LLVMValueRef inside = LLVMBuildICmp(g->b, LLVMIntSGE, b->hi[f->axis[1]], c->x.columns, ""),
+                 seen = f->along ? LLVMBuildICmp(g->b, LLVMIntSGT, c->x.columns, zero, "")
+                                 : sees_enough(c, rows);
+    few = LLVMBuildAnd(g->b, LLVMBuildAnd(g->b, few, inside, ""), seen, "");
+    few = b->ok ? LLVMBuildAnd(g->b, few, b->ok, "") : few;
+    c->few = LLVMBuildSelect(g->b, few, c->n, zero, "");
+}
+
 /* Sets c->few: iterations that read B as it is, if C has few rows. */
 static void find_few(Chunk *c)
 {
@@ -235,6 +277,10 @@ static void find_few(Chunk *c)
     TlPlace p = tl_op_place(c->p->store);
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), most = tl_gen_int(&g->gen, f->rows);
     LLVMValueRef rows = tl_gen_view(&g->gen, p.base)->extent[tl_nest_slice_of(&p, 0)];
+    if (f->to_ends) {
+        find_few_to_ends(c, rows);
+        return;
+    }
     LLVMValueRef few = LLVMBuildICmp(g->b, LLVMIntSLE, rows, most, "");
     LLVMValueRef all = tl_gen_int(&g->gen, c->x.acc_row);
     LLVMValueRef columns = f->ends   ? LLVMBuildICmp(g->b, LLVMIntSGT, c->x.columns, zero, "")
@@ -455,6 +501,21 @@ static void point_at_a(Chunk *c)
     c->x.count = inside;
 }
 
+/* B, where it is read up to its ends. */
+static void point_at_b(Chunk *c)
+{
+    TlCpuGen *g = c->x.g;
+    const TlNestFew *f = &c->x.n->few_rows;
+    int k = f->axis[0],
+        far = f->along ? TL_CPU_FAR_BYTES / tl_dtype_bytes(c->b->view->dtype) : TL_CPU_FAR_ROWS;
+    c->x.b_from = c->b->ptr;
+    c->x.b_down = c->b->stride[f->axis[f->along]];
+    c->x.b_inside = c->b->hi[f->axis[1]];
+    LLVMValueRef left = LLVMBuildSub(g->b, c->b->view->extent[k], c->b->start[k], "");
+    left = LLVMBuildSub(g->b, left, tl_gen_int(&g->gen, far), "");
+    c->x.b_asks = LLVMBuildSelect(g->b, tl_cpu_is_far(g, c->b), left, tl_gen_int(&g->gen, 0), "");
+}
+
 /* Are the rows of A that are computed inside of it? */
 static LLVMValueRef rows_are_inside(Chunk *c)
 {
@@ -500,6 +561,8 @@ static void set_trips(Chunk *c)
     if (c->few) {
         c->reads_b = c->x.reads_now = LLVMBuildICmp(g->b, LLVMIntSLT, c->x.first, c->few, "");
         LLVMValueRef trips = tl_gen_int(&g->gen, c->x.n->few_rows.trips);
+        if (c->small_b)
+            trips = LLVMBuildSelect(g->b, c->small_b, c->few, trips, "");
         most = LLVMBuildSelect(g->b, c->reads_b, trips, most, "");
         end = LLVMBuildSelect(g->b, c->reads_b, c->few, end, "");
     }
@@ -954,12 +1017,16 @@ void tl_cpu_product(TlCpuGen *g, const TlNest *nest, LLVMValueRef lo, LLVMValueR
     TlCpuLoop chunks;
     tl_cpu_loop_begin(g, &chunks, tl_gen_int(&g->gen, 0), n, 1, 0, NULL);
     c.x.first = chunks.i;
+    if (nest->begins_at_zero)
+        c.x.begins = LLVMBuildICmp(g->b, LLVMIntEQ, chunks.i, tl_gen_int(&g->gen, 0), "");
     if (p->a_load || p->b_load) {
         tl_cpu_lower_trip(&c.x, c.x.first);
         c.a = p->a_load ? tl_cpu_access_of(g, p->a_load) : NULL;
         c.b = p->b_load ? tl_cpu_access_of(g, p->b_load) : NULL;
     }
     set_trips(&c);
+    if (nest->few_rows.to_ends)
+        point_at_b(&c);
     if (p->a_transposed)
         c.x.a_step = c.a->stride[tl_nest_slice_of(&c.a->a->place, 1)];
     if (c.a && !p->a_transposed)

@@ -4,6 +4,9 @@
 #define TL_CPU_MATMUL_H
 #include "codegen/cpu/cpu.h"
 
+/* B that is read is asked for so many rows ahead, or bytes along k, into this cache. */
+enum { TL_CPU_FAR_ROWS = 32, TL_CPU_FAR_BYTES = 1536, TL_CPU_SECOND_CACHE = 2 };
+
 /* ---- numbers of the run ---- */
 
 static inline LLVMValueRef tl_cpu_add(TlCpuGen *g, LLVMValueRef x, LLVMValueRef y)
@@ -55,6 +58,15 @@ typedef struct TlCpuMultiply {
     LLVMValueRef reads_now;           /* i1, so it is in this chunk; NULL: in none */
     int deep;                         /* one row of A: rows of B at a time; 0: one by one */
     bool from_zero;                   /* acc is not read: sums begin at 0 */
+    LLVMValueRef begins;              /* i1: so it is in this chunk; NULL: in none */
+    /* B, read up to its ends: the chunk's first row, elements from row to row, or from column to
+     * column along k, columns that are inside, k below which others are asked for; of a panel,
+     * where its vectors are, which lanes. */
+    LLVMValueRef b_from, b_down, b_inside, b_asks;
+    LLVMValueRef b_deep; /* rows of a panel that is inside that are taken several at a time */
+    LLVMValueRef b_at[TL_NEST_PANEL], b_lanes[TL_NEST_PANEL];
+    int whole;      /* so many of the panel's vectors are inside, at least */
+    bool ends_half; /* of the last one, half is computed */
 } TlCpuMultiply;
 
 static inline LLVMValueRef tl_cpu_elem_at(const TlCpuMultiply *x, LLVMValueRef base,
@@ -73,6 +85,8 @@ static inline LLVMValueRef tl_cpu_part_at(const TlCpuMultiply *x, LLVMValueRef b
  * columns of A. */
 void tl_cpu_pack(TlCpuMultiply *x, const TlNest *pack, LLVMValueRef to, LLVMValueRef k);
 LLVMValueRef tl_cpu_packed_columns(TlCpuMultiply *x); /* of B */
+/* i1: so much of B that what is read later is asked for ahead. */
+LLVMValueRef tl_cpu_is_far(TlCpuGen *g, const TlCpuAccess *a);
 /* Lowers the ops from which the operands of an iteration are computed. */
 void tl_cpu_lower_trip(const TlCpuMultiply *x, LLVMValueRef trip);
 /* Packed elements of B as they are in the iteration that was lowered, all of it inside: x->nv

@@ -2,6 +2,7 @@
  * Each block of sums, mr rows by a panel of columns, stays in registers for all k of the chunk. If
  * only a few columns of the last wide panel are needed, they are packed in narrow panels, one
  * vector wide. */
+#include "codegen/cpu/cpu_access.h"
 #include "codegen/cpu/cpu_matmul.h"
 
 #include <string.h>
@@ -13,11 +14,16 @@ static LLVMValueRef align_vector(const TlCpuMultiply *x, LLVMValueRef access)
     return access;
 }
 
-static LLVMValueRef vector_at(TlCpuMultiply *x, LLVMValueRef base, int64_t offset)
+static LLVMValueRef lanes_at(TlCpuMultiply *x, LLVMValueRef base, int64_t offset, int lanes)
 {
     LLVMValueRef p = offset ? tl_cpu_elem_at(x, base, tl_gen_int(&x->g->gen, offset)) : base;
-    LLVMValueRef v = LLVMBuildLoad2(x->g->b, tl_gen_vec(x->elem, x->width), p, "");
+    LLVMValueRef v = LLVMBuildLoad2(x->g->b, tl_gen_vec(x->elem, lanes), p, "");
     return align_vector(x, v);
+}
+
+static LLVMValueRef vector_at(TlCpuMultiply *x, LLVMValueRef base, int64_t offset)
+{
+    return lanes_at(x, base, offset, x->width);
 }
 
 static LLVMValueRef store_vector(TlCpuMultiply *x, LLVMValueRef v, LLVMValueRef base,
@@ -107,6 +113,23 @@ static LLVMValueRef doubled(TlCpuMultiply *x, LLVMValueRef half)
         lane[i] = LLVMConstInt(x->g->i32, (uint64_t)i / 2, 0);
     return LLVMBuildShuffleVector(x->g->b, half, half, LLVMConstVector(lane, (unsigned)x->width),
                                   "");
+}
+
+/* Lanes of vector j of a panel. */
+static int lanes_of(const TlCpuMultiply *x, int j)
+{
+    return x->ends_half && j == x->nv - 1 ? x->width / 2 : x->width;
+}
+
+/* The first lanes of a vector. */
+static LLVMValueRef first_lanes(TlCpuMultiply *x, LLVMValueRef v, int n)
+{
+    LLVMValueRef lane[TL_NEST_LANES];
+    for (int i = 0; i < n; i++)
+        lane[i] = LLVMConstInt(x->g->i32, (uint64_t)i, 0);
+    return n == tl_gen_width_of(v)
+               ? v
+               : LLVMBuildShuffleVector(x->g->b, v, v, LLVMConstVector(lane, (unsigned)n), "");
 }
 
 /* The sums of one of two rows that share a vector: every second lane. */
@@ -228,9 +251,11 @@ static void load_sums(TlCpuMultiply *x, int mr, const LLVMValueRef *c, LLVMValue
         return;
     for (int i = 0; i < mr; i++)
         for (int j = 0; j < full; j++)
-            acc[i * full + j] = vector_at(x, c[i], j * x->width);
+            acc[i * full + j] = lanes_at(x, c[i], j * x->width, lanes_of(x, j));
     for (int i = 0; i < mr && x->halves; i += 2)
         acc[mr * full + i / 2] = shared_by(x, load_half(x, c[i]), load_half(x, c[i + 1]));
+    for (int i = 0; i < sums_of(x, mr) && x->begins; i++)
+        acc[i] = LLVMBuildSelect(x->g->b, x->begins, LLVMConstNull(LLVMTypeOf(acc[i])), acc[i], "");
     if (takes_pairs(x))
         turn_pairs(x, mr, false, acc);
 }
@@ -247,7 +272,8 @@ static void store_sums(TlCpuMultiply *x, int mr, LLVMValueRef *acc, const LLVMVa
 {
     int full = full_vectors(x);
     for (int i = 0; i < sums_of(x, mr) && x->last; i++)
-        acc[i] = LLVMBuildFAdd(x->g->b, acc[i], x->last, "");
+        acc[i] =
+            LLVMBuildFAdd(x->g->b, acc[i], first_lanes(x, x->last, tl_gen_width_of(acc[i])), "");
     if (takes_pairs(x))
         turn_pairs(x, mr, true, acc);
     for (int i = 0; i < mr; i++) {
@@ -269,7 +295,8 @@ static void add_rows(TlCpuMultiply *x, int mr, const LLVMValueRef *a, bool besid
     for (int i = 0; i < mr; i++) {
         LLVMValueRef v = splat_at(x, a[i]);
         for (int j = 0; j < full; j++)
-            acc[i * full + j] = tl_cpu_multiply_add(x, v, row[j], acc[i * full + j]);
+            acc[i * full + j] = tl_cpu_multiply_add(x, first_lanes(x, v, lanes_of(x, j)), row[j],
+                                                    acc[i * full + j]);
     }
     for (int i = 0; i < mr && x->halves; i += 2) {
         LLVMValueRef v = two_at(x, a[i], a[i + 1], beside), *sum = &acc[mr * full + i / 2];
@@ -537,6 +564,107 @@ static void add_trips(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int 
     }
 }
 
+/* ---- B up to its ends ---- */
+
+/* Where the panel's vectors are in a row of B, and which of their lanes are inside. A vector of
+ * which none is stands where the row begins: masked loads take long where no memory is. */
+static void find_lanes(TlCpuMultiply *x, LLVMValueRef panel)
+{
+    TlCpuGen *g = x->g;
+    LLVMValueRef first = tl_cpu_times(g, panel, x->panel), zero = tl_gen_int(&g->gen, 0);
+    TL_ASSERT(x->nv <= TL_NEST_PANEL, "a panel of %d vectors", x->nv);
+    for (int j = 0; j < x->nv; j++) {
+        LLVMValueRef at = tl_cpu_add(g, first, tl_gen_int(&g->gen, (int64_t)j * x->width)),
+                     left = LLVMBuildSub(g->b, x->b_inside, at, "");
+        LLVMValueRef some = LLVMBuildICmp(g->b, LLVMIntSGT, left, zero, "");
+        x->b_at[j] = LLVMBuildSelect(g->b, some, at, zero, "");
+        left = LLVMBuildTrunc(g->b, left, g->i32, "");
+        LLVMValueRef lane = tl_gen_iota(&g->gen, g->i32, lanes_of(x, j));
+        x->b_lanes[j] =
+            LLVMBuildICmp(g->b, LLVMIntSLT, lane, tl_gen_splat(&g->gen, left, lanes_of(x, j)), "");
+    }
+}
+
+static LLVMValueRef row_of_b(TlCpuMultiply *x, LLVMValueRef k)
+{
+    TlDtype d = x->p->b_load->out[0]->type->dtype;
+    return tl_gen_address(&x->g->gen, d, x->b_from, LLVMBuildMul(x->g->b, k, x->b_down, ""));
+}
+
+static LLVMValueRef vector_of_b(TlCpuMultiply *x, LLVMValueRef row, int j)
+{
+    TlType elem = tl_cpu_elem_of(x->p->b_load->out[0]->type);
+    LLVMValueRef zeros = tl_gen_const(&x->g->gen, &elem, 0, lanes_of(x, j));
+    LLVMValueRef p = tl_gen_address(&x->g->gen, elem.dtype, row, x->b_at[j]);
+    if (j < x->whole) {
+        LLVMValueRef v = LLVMBuildLoad2(x->g->b, tl_gen_vec(x->elem, lanes_of(x, j)), p, "");
+        LLVMSetAlignment(v, (unsigned)tl_dtype_bytes(elem.dtype));
+        return v;
+    }
+    return tl_cpu_masked_load(x->g, &elem, p, x->b_lanes[j], zeros, lanes_of(x, j), false);
+}
+
+static void ask_for_row(TlCpuMultiply *x, LLVMValueRef row)
+{
+    TlCpuGen *g = x->g;
+    TlDtype d = x->p->b_load->out[0]->type->dtype;
+    row = tl_gen_address(&g->gen, d, row, tl_cpu_times(g, x->b_down, TL_CPU_FAR_ROWS));
+    for (int j = 0; j < x->nv; j++)
+        tl_cpu_prefetch_line(g, tl_gen_address(&g->gen, d, row, x->b_at[j]), false,
+                             TL_CPU_SECOND_CACHE);
+}
+
+/* acc += A[rows, k ..] * B[k .., columns], as many rows of B as x->deep says, vector by vector, so
+ * that lines of several pages are asked for at once. */
+static void add_rows_of_b(TlCpuMultiply *x, int mr, int deep, const LLVMValueRef *a, LLVMValueRef k,
+                          LLVMValueRef *acc)
+{
+    TlCpuGen *g = x->g;
+    LLVMValueRef row[TL_NEST_DEEP], v[TL_NEST_DEEP][TL_NEST_PANEL], at[TL_NEST_ACCUMULATORS];
+    for (int i = 0; i < deep; i++)
+        row[i] = row_of_b(x, tl_cpu_add(g, k, tl_gen_int(&g->gen, i)));
+    LLVMValueRef asks = LLVMBuildICmp(g->b, LLVMIntSLT, k, x->b_asks, "");
+    TlCpuBranch ask = tl_cpu_branch(g, asks, true, "ask", "asked");
+    for (int i = 0; i < deep; i++)
+        ask_for_row(x, row[i]);
+    tl_cpu_join(g, ask);
+    for (int j = 0; j < x->nv; j++)
+        for (int i = 0; i < deep; i++)
+            v[i][j] = vector_of_b(x, row[i], j);
+    for (int i = 0; i < deep; i++) {
+        for (int r = 0; r < mr; r++)
+            at[r] = tl_cpu_part_at(x, a[r], tl_cpu_add(g, k, tl_gen_int(&g->gen, i)));
+        add_rows(x, mr, at, false, v[i], acc);
+    }
+}
+
+/* From row `from` of the chunk's to row `to`. Returns acc. */
+static void add_part_of_b(TlCpuMultiply *x, int mr, int deep, const LLVMValueRef *a,
+                          LLVMValueRef from, LLVMValueRef to, LLVMValueRef *acc)
+{
+    TlCpuLoop l;
+    uint32_t sums = (uint32_t)(mr * x->nv);
+    tl_cpu_loop_begin(x->g, &l, from, to, deep, sums, acc);
+    memcpy(acc, l.carry, sums * sizeof *acc);
+    add_rows_of_b(x, mr, deep, a, l.i, acc);
+    tl_cpu_loop_end(x->g, &l, acc);
+    memcpy(acc, l.carry, sums * sizeof *acc);
+}
+
+static void add_to_ends(TlCpuMultiply *x, LLVMValueRef m, int mr, bool whole, LLVMValueRef *acc)
+{
+    TlCpuGen *g = x->g;
+    LLVMValueRef a[TL_NEST_ACCUMULATORS], from = tl_gen_int(&g->gen, 0);
+    find_a(x, m, mr, whole, a);
+    if (x->deep > 1) {
+        TlCpuMultiply y = *x;
+        y.whole = x->nv;
+        add_part_of_b(&y, mr, x->deep, a, from, x->b_deep, acc);
+        from = x->b_deep;
+    }
+    add_part_of_b(x, mr, 1, a, from, x->count, acc);
+}
+
 /* Rows m .. m + mr - 1, `whole`: which are all there; else the last row stands for those past the
  * end: it is computed more than once, with the same result. */
 static void block(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int mr, bool whole)
@@ -553,7 +681,9 @@ static void block(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int mr, 
     load_sums(x, mr, c, acc);
     for (int i = 0; i < mr * x->nv && corrects; i++)
         acc[i] = tl_cpu_add(g, acc[i], vector_at(x, row_below(x, b), i % x->nv * x->width));
-    if (x->reads_b)
+    if (x->reads_b && x->b_from)
+        add_to_ends(x, m, mr, whole, acc);
+    else if (x->reads_b)
         add_trips(x, m, panel, mr, whole, acc);
     else if (x->gathered)
         add_gathered(x, m, panel, mr, whole, acc);
@@ -660,6 +790,58 @@ static void multiply_read_rows(TlCpuMultiply *x, LLVMValueRef from, LLVMValueRef
     tl_cpu_loop_end(x->g, &rows, NULL);
 }
 
+/* The same of a panel up to B's ends, of which so many vectors are inside. */
+static void multiply_part(const TlCpuMultiply *x, LLVMValueRef from, LLVMValueRef to, int mr,
+                          LLVMValueRef panel, int whole, bool ends_half)
+{
+    TlCpuMultiply y = *x;
+    y.whole = whole;
+    y.ends_half = ends_half;
+    find_lanes(&y, panel);
+    multiply_read_rows(&y, from, to, mr, panel);
+}
+
+/* The same of a panel of which not all is seen: all but half a vector, or more. */
+static void multiply_seen(TlCpuMultiply *x, LLVMValueRef from, LLVMValueRef to, int mr,
+                          LLVMValueRef panel)
+{
+    TlCpuGen *g = x->g;
+    int n = x->nv;
+    LLVMValueRef left = LLVMBuildSub(g->b, x->columns, tl_cpu_times(g, panel, x->panel), ""),
+                 most = tl_gen_int(&g->gen, x->panel - x->width / 2);
+    TlCpuFork is_more = tl_cpu_fork(g, LLVMBuildICmp(g->b, LLVMIntSGT, left, most, ""));
+    multiply_part(x, from, to, mr, panel, n - 1, false);
+    tl_cpu_fork_else(g, &is_more, NULL);
+    multiply_part(x, from, to, mr, panel, n / 2, true);
+    tl_cpu_fork_end(g, &is_more, NULL);
+}
+
+/* All rows, mr at a time, the last ones half as many, times panels of B up to its ends. Masked
+ * loads take as long as a multiplication more than others do, so what is whole is not masked. */
+static void multiply_to_ends(TlCpuMultiply *x, LLVMValueRef turn, int mr, LLVMValueRef panel)
+{
+    TlCpuGen *g = x->g;
+    LLVMValueRef end =
+        tl_cpu_add(g, tl_cpu_times(g, panel, x->panel), tl_gen_int(&g->gen, x->panel));
+    LLVMValueRef all = LLVMBuildICmp(g->b, LLVMIntSGE, x->columns, end, "");
+    if (mr == 1) {
+        LLVMValueRef rest = LLVMBuildURem(g->b, x->count, tl_gen_int(&g->gen, x->deep), "");
+        x->b_deep = LLVMBuildSelect(g->b, all, LLVMBuildSub(g->b, x->count, rest, ""),
+                                    tl_gen_int(&g->gen, 0), "");
+        multiply_part(x, x->from, x->to, 1, panel, 0, false);
+        return;
+    }
+    TlCpuFork is_all = tl_cpu_fork(g, all);
+    multiply_part(x, x->from, turn, mr, panel, x->nv, false);
+    multiply_part(x, turn, x->to, mr / 2, panel, x->nv, false);
+    tl_cpu_fork_else(g, &is_all, NULL);
+    if (x->width > 2)
+        multiply_seen(x, x->from, x->to, mr, panel);
+    else
+        multiply_part(x, x->from, x->to, mr, panel, 0, false);
+    tl_cpu_fork_end(g, &is_all, NULL);
+}
+
 /* All rows, mr at a time, the last ones half as many, times a panel of nv vectors of B after the
  * other, which stays in a cache meanwhile. */
 static void multiply_read(const TlCpuMultiply *x, int mr, int nv, int deep)
@@ -673,9 +855,16 @@ static void multiply_read(const TlCpuMultiply *x, int mr, int nv, int deep)
     y.reads_b = true;
     y.deep = deep;
     LLVMValueRef turn = tl_cpu_whole_blocks(x, mr);
-    tl_cpu_loop_known(g, &panels, 0, x->acc_row / y.panel, 1, 0, NULL);
-    multiply_read_rows(&y, x->from, turn, mr, panels.i);
-    if (mr > 1)
+    if (x->b_from)
+        tl_cpu_loop_begin(g, &panels, tl_gen_int(&g->gen, 0),
+                          tl_cpu_parts_of(g, x->columns, y.panel), 1, 0, NULL);
+    else
+        tl_cpu_loop_known(g, &panels, 0, x->acc_row / y.panel, 1, 0, NULL);
+    if (x->b_from)
+        multiply_to_ends(&y, turn, mr, panels.i);
+    else
+        multiply_read_rows(&y, x->from, turn, mr, panels.i);
+    if (mr > 1 && !x->b_from)
         multiply_read_rows(&y, turn, x->to, mr / 2, panels.i);
     tl_cpu_loop_end(g, &panels, NULL);
 }

@@ -7,11 +7,8 @@
 enum {
     NEAR_BYTES = 256,     /* what is asked for is so much further on: many columns are packed, */
     FETCHED_BYTES = 512,  /* a block is transposed, */
-    FAR_BYTES = 1536,     /* a few columns are read, each in a long run */
-    FAR_ROWS = 32,        /* rows are read that are not packed, of more bytes than */
     HELD_BYTES = 2 << 20, /* a second cache holds: those are not asked for */
-    SECOND_CACHE = 2,     /* localities */
-    FIRST_CACHE = 3,
+    FIRST_CACHE = 3,      /* locality */
 };
 
 /* What flips the signs of A; NULL: they stay. Tiles take them as they are. */
@@ -102,7 +99,7 @@ static LLVMValueRef eval_at(Pack *p, const TlCpuAt *pos, LLVMValueRef row, LLVMV
 
 /* Is B with all of its batches more than the second cache holds? What that holds is not asked
  * for: a request takes the way between the caches a second time. */
-static LLVMValueRef is_far(TlCpuGen *g, const TlCpuAccess *a)
+LLVMValueRef tl_cpu_is_far(TlCpuGen *g, const TlCpuAccess *a)
 {
     LLVMValueRef n = tl_gen_int(&g->gen, tl_dtype_bytes(a->view->dtype));
     for (int i = 0; i < a->view->rank; i++)
@@ -121,11 +118,12 @@ static void fetch_below(Pack *p, LLVMValueRef row, LLVMValueRef column, bool far
     if (i < 0 || j < 0)
         return;
     LLVMValueRef stride[] = {a->stride[i], a->stride[j]}, from = a->ptr;
-    from = tl_gen_address(
-        &g->gen, a->view->dtype, from,
-        LLVMBuildMul(g->b, tl_gen_int(&g->gen, far ? FAR_ROWS : TL_NEST_AHEAD), stride[0], ""));
+    from = tl_gen_address(&g->gen, a->view->dtype, from,
+                          LLVMBuildMul(g->b,
+                                       tl_gen_int(&g->gen, far ? TL_CPU_FAR_ROWS : TL_NEST_AHEAD),
+                                       stride[0], ""));
     if (far) {
-        LLVMValueRef asks = is_far(g, a), zero = tl_gen_int(&g->gen, 0);
+        LLVMValueRef asks = tl_cpu_is_far(g, a), zero = tl_gen_int(&g->gen, 0);
         from = LLVMBuildSelect(g->b, asks, from, p->x->acc, "");
         for (int k = 0; k < 2; k++)
             stride[k] = LLVMBuildSelect(g->b, asks, stride[k], zero, "");
@@ -133,7 +131,7 @@ static void fetch_below(Pack *p, LLVMValueRef row, LLVMValueRef column, bool far
     LLVMValueRef offset = tl_cpu_add(g, LLVMBuildMul(g->b, row, stride[0], ""),
                                      LLVMBuildMul(g->b, column, stride[1], ""));
     LLVMValueRef at = tl_gen_address(&g->gen, a->view->dtype, from, offset);
-    tl_cpu_prefetch_line(g, at, false, far ? SECOND_CACHE : FIRST_CACHE);
+    tl_cpu_prefetch_line(g, at, false, far ? TL_CPU_SECOND_CACHE : FIRST_CACHE);
 }
 
 /* n rows of v from `row` on, side by side: for each column its n elements, in two integers. */
@@ -214,7 +212,8 @@ static void fetch_along(Pack *p, LLVMValueRef k, LLVMValueRef column, int n, int
                    LLVMBuildMul(g->b, column, a->stride[j], ""));
     LLVMValueRef at = tl_gen_address(&g->gen, a->view->dtype, a->ptr, offset);
     while (n-- > 0) {
-        tl_cpu_prefetch_line(g, at, false, bytes > FETCHED_BYTES ? SECOND_CACHE : FIRST_CACHE);
+        tl_cpu_prefetch_line(g, at, false,
+                             bytes > FETCHED_BYTES ? TL_CPU_SECOND_CACHE : FIRST_CACHE);
         at = tl_gen_address(&g->gen, a->view->dtype, at, a->stride[j]);
     }
 }
@@ -367,5 +366,5 @@ void tl_cpu_read_along(TlCpuMultiply *x, LLVMValueRef k, const LLVMValueRef *col
     pos.idx[0] = k;
     for (int i = 0; i < n; i++)
         out[i] = down_column(&p, &pos, column[i]);
-    fetch_along(&p, k, column[0], n, FAR_BYTES);
+    fetch_along(&p, k, column[0], n, TL_CPU_FAR_BYTES);
 }

@@ -38,6 +38,7 @@ enum {
     TL_NEST_TRANSPOSED = 16,   /* rows of a block that is transposed in registers */
     TL_NEST_STRIP = 16,        /* vectors of a home that registers hold */
     TL_NEST_AHEAD = 8,         /* rows between what a product asks for and what it reads */
+    TL_NEST_PANEL = 8,         /* vectors of a panel of B that is read, at most */
 };
 
 /* ---- forms (nest_form.c) ---- */
@@ -328,6 +329,11 @@ typedef struct TlNestFew {
     /* Not along: columns may end within a block where B's rows follow each other. What is read past
      * them is of the next row, and adds to sums that are not seen. */
     bool past;
+    /* B is read up to its ends, all k of a chunk in one loop, under masks along the lanes. Not
+     * along: then `small_rows` read it, too, where all of it stays in the first cache. */
+    bool to_ends;
+    int small_rows;
+    int axis[2]; /* to_ends: of k and of columns, in B's view */
 } TlNestFew;
 
 /* A home whose last rows are, `step` rows further on, what the next program along an axis of the
@@ -535,6 +541,8 @@ typedef struct TlNest {
     bool halves;      /* PRODUCT: half of a panel's last vector is padding: two rows share one */
     int64_t panel;    /* columns of a panel */
     bool narrow;      /* the last columns may be in panels of one vector, */
+    bool begins_at_zero; /* PRODUCT: the first chunk does not read what its home has; */
+    bool if_idle;        /* FILL: so that is filled only where the product's loop has no trips */
     int narrow_mr;    /* in blocks of so many rows */
     bool fetches, narrow_fetches; /* rows of B are asked for ahead, of panels, of narrow ones */
     bool deepens;            /* chunks have most_trips where A's rows are read for few columns: */

@@ -17,6 +17,8 @@ enum {
     TILES_FEWER = 4,       /* where tiles multiply packed B, rows that do not pack it are fewer */
     FEW_RUN = 1 << 12,     /* bytes of a row, of which the first cache holds those of a block */
     FEW_DEPTH = 64,        /* packed rows of B that several blocks find in the first cache */
+    SMALL_B_ROWS = 128,    /* for which B is not packed, if all of it stays in the first cache */
+    FEW_TILE_ROWS = 16,    /* of a tile that is for few rows, which has code of its own for them */
 };
 
 /* ---- one product ---- */
@@ -330,6 +332,26 @@ static const char *must_pack(const TlNests *plan, const TlNest *n)
     return is_inside_between(b, p->loop) ? NULL : "it is not known where B ends";
 }
 
+/* May few rows be multiplied by B up to its ends? Its rows are inside where A's columns are, the
+ * lanes past its end are masked. */
+static bool reads_to_ends(const TlNests *plan, TlNest *n)
+{
+    const TlNestProduct *p = n->product;
+    const TlOp *load = p->b_load;
+    bool transposed, along = n->few_rows.along;
+    if (!plan->m.masks || !load || !p->a_load || p->a_is_whole || p->per != 1 ||
+        n->form.extent[0] > FEW_TILE_ROWS || load->out[0]->type->dtype != p->part[1] ||
+        tl_nest_load_under(tl_in(p->dot, 1), &transposed) != load || (!along && transposed))
+        return false;
+    TlPlace place = tl_op_place(load);
+    n->few_rows.axis[0] = tl_nest_slice_of(&place, transposed ? 1 : 0);
+    n->few_rows.axis[1] = tl_nest_slice_of(&place, transposed ? 0 : 1);
+    for (int i = 0; i < 2; i++)
+        if (n->few_rows.axis[i] < 0 || place.axes[n->few_rows.axis[i]].step != 1)
+            return false;
+    return tl_nest_is_dense(plan->fn, &place, n->few_rows.axis[along ? 0 : 1]);
+}
+
 /* Both operands lie along k: nothing is transposed if the lanes of sums do, too. Then columns past
  * the last one are that one again, if B is a load. */
 static void go_along(const TlNests *plan, TlNest *n)
@@ -350,6 +372,7 @@ static void go_along(const TlNests *plan, TlNest *n)
     f->ends_axis = load ? tl_nest_slice_of(&f->ends->place, transposed ? 0 : 1) : -1;
     if (f->ends_axis < 0)
         f->ends = NULL;
+    f->to_ends = f->ends && reads_to_ends(plan, n);
 }
 
 /* One row waits for memory only, the less the more of it is asked for at once. A block has up to
@@ -397,6 +420,9 @@ static void choose_few_blocks(const TlNests *plan, TlNest *n)
     if (reads && tl_dtype_bytes(b->value->type->dtype) == tl_dtype_bytes(n->product->dtype))
         choose_single_row(plan, n);
     f->past = reads && has_plain_rows(n->product->b_load);
+    f->to_ends = f->past && reads_to_ends(plan, n);
+    f->past &= !f->to_ends;
+    f->small_rows = f->to_ends ? SMALL_B_ROWS : 0;
     bool again = b->transposed && n->product->b_load && !n->product->flips;
     f->rows = f->mr * (more ? 8 : again ? 4 : !b->transposed || n->product->flips ? 2 : 1);
     int64_t k = tl_in(n->product->dot, 1)->type->shape[0] / n->product->per;
@@ -432,13 +458,29 @@ static bool knows_columns(const TlNests *plan, const TlNestProduct *p)
            tl_const_int_value(a->place.index[i].value, &start);
 }
 
+/* Where the loop's sums begin at 0, its first chunk has no need of zeros in memory: where rows are
+ * few, of which fewer may be seen, these take a tenth of the time. */
+static bool skips_zeros(TlNests *plan, const TlNestProduct *p)
+{
+    uint64_t bits;
+    TlNest *fill = tl_nest_of(plan, p->loop, 0);
+    if (!fill || fill->kind != TL_NEST_FILL || p->tile ||
+        p->dot->out[0]->type->shape[0] > FEW_TILE_ROWS ||
+        !tl_value_is_const(tl_in(p->loop, 3), &bits) || bits)
+        return false;
+    fill->if_idle = true;
+    return true;
+}
+
 void tl_nest_build_product(TlNests *plan, const TlNestProduct *p)
 {
     const TlType *type = p->dot->out[0]->type;
+    bool begins_at_zero = skips_zeros(plan, p);
     TlNest *n = tl_nest_new(plan, TL_NEST_PRODUCT, p->loop, type);
     int64_t columns = n->form.padded[1];
     n->end = 0;
     n->product = p;
+    n->begins_at_zero = begins_at_zero;
     n->home = plan->place[p->loop->out[0]->id].buffer;
     n->width = n->tested =
         tl_nest_fit_width(columns, plan->m.vector_bytes / tl_dtype_bytes(p->dtype));

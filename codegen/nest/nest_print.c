@@ -205,6 +205,10 @@ static void put_few_rows(Print *p, const TlNestFew *f)
         tl_sbuf_putf(p->out, ", of one row and %d, down %d rows of B", f->single, f->deep);
     if (f->past)
         tl_sbuf_puts(p->out, ", past columns into the next row");
+    if (f->to_ends)
+        tl_sbuf_puts(p->out, ", up to its ends");
+    if (f->small_rows)
+        tl_sbuf_putf(p->out, ", for up to %d where it stays in the first cache", f->small_rows);
 }
 
 static void put_insn(Print *p, const TlNestProduct *x)
@@ -247,6 +251,7 @@ static void put_product(Print *p, const TlNest *n)
     tl_sbuf_putf(p->out, ", panels of %lld columns", (long long)n->panel);
     put_flag(p, n->halves, "two rows share the last vector");
     put_flag(p, n->narrow, "the last ones narrow");
+    put_flag(p, n->begins_at_zero, "begins at 0");
     tl_sbuf_putf(p->out, ", groups of %lld", (long long)n->group);
     tl_sbuf_putf(p->out, ", chunks of %lld trips, %lld deep", (long long)x->trips,
                  (long long)x->depth);
