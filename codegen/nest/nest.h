@@ -288,6 +288,8 @@ typedef struct TlNestProduct {
     bool a_transposed;    /* those are A's columns, of as many iterations as a chunk has */
     bool cuts_listed;     /* columns of A are left out where B has no rows */
     bool a_is_whole;      /* and unless it has all k of a chunk */
+    int64_t a_moves;      /* and unless rows are so far apart that the chunk's iterations, in which
+                           * they begin so many rows further on, follow each other; 0: they stay */
     bool from_zero;       /* the sums begin at +0 */
     bool keeps_b;         /* packed chunks of B stay in scratch memory for later programs */
     TlOp *b_load;         /* the load that B is; NULL: B is computed, or not kept */

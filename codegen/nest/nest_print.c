@@ -253,6 +253,7 @@ static void put_product(Print *p, const TlNest *n)
     put_insn(p, x);
     put_flag(p, x->a_load && !x->a_rows, x->a_may_end ? "A in memory, packed at its end"
                                                       : "A in memory");
+    put_flag(p, x->a_moves, "or where its iterations do not follow each other");
     put_flag(p, x->a_by_columns, "A by columns");
     put_flag(p, x->a_packs, "packed where these are far apart");
     put_flag(p, x->a_rows, x->a_transposed ? "A's columns listed" : "A's rows listed");
