@@ -236,6 +236,10 @@ static void find_few(Chunk *c)
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), most = tl_gen_int(&g->gen, f->rows);
     LLVMValueRef rows = tl_gen_view(&g->gen, p.base)->extent[tl_nest_slice_of(&p, 0)];
     LLVMValueRef few = LLVMBuildICmp(g->b, LLVMIntSLE, rows, most, "");
+    if (f->some) {
+        c->x.some = LLVMBuildNot(g->b, few, "");
+        few = LLVMBuildICmp(g->b, LLVMIntSLE, rows, tl_gen_int(&g->gen, f->some), "");
+    }
     LLVMValueRef all = tl_gen_int(&g->gen, c->x.acc_row);
     LLVMValueRef columns = f->ends   ? LLVMBuildICmp(g->b, LLVMIntSGT, c->x.columns, zero, "")
                            : f->past ? sees_enough(c, rows)
@@ -535,6 +539,8 @@ static void set_trips(Chunk *c)
     if (c->few) {
         c->reads_b = c->x.reads_now = LLVMBuildICmp(g->b, LLVMIntSLT, c->x.first, c->few, "");
         LLVMValueRef trips = tl_gen_int(&g->gen, c->x.n->few_rows.trips);
+        if (c->x.some)
+            trips = LLVMBuildSelect(g->b, c->x.some, most, trips, "");
         most = LLVMBuildSelect(g->b, c->reads_b, trips, most, "");
         end = LLVMBuildSelect(g->b, c->reads_b, c->few, end, "");
     }

@@ -315,6 +315,7 @@ typedef struct TlNestFew {
     const char *why; /* never */
     int mr, nv;      /* of a block of sums: rows, vectors */
     int64_t trips;   /* iterations of a chunk, at most */
+    int some, great; /* or up to so many rows, by blocks of so many first; 0: never so */
     /* B lies along k, and so do the lanes of sums, which are added up at the end: nothing is
      * transposed. Then nv is columns of a block, of which each sum is a vector. */
     bool along;

@@ -203,6 +203,8 @@ static void put_few_rows(Print *p, const TlNestFew *f)
         tl_sbuf_putf(p->out, ", of one row and %d, lanes along k", f->single);
     else if (f->single)
         tl_sbuf_putf(p->out, ", of one row and %d, down %d rows of B", f->single, f->deep);
+    if (f->some)
+        tl_sbuf_putf(p->out, ", for up to %d rows of %d first", f->some, f->great);
     if (f->past)
         tl_sbuf_puts(p->out, ", past columns into the next row");
 }
