@@ -16,14 +16,16 @@ typedef struct Case {
 static const Case cases[] = {
     {1, 5, 6, 3, 2, 3, 2, {1, 1}, {0, 0}, {1, 1}, 1, .bias = true},
     {2, 7, 5, 20, 17, 3, 3, {2, 1}, {1, 2}, {1, 2}, 0, .count_pad = true},
-    {2, 5, 4, 6, 9, 3, 3, {1, 1}, {1, 1}, {1, 1}, 3, .bias = true},      /* groups */
-    {2, 9, 8, 5, 5, 3, 3, {1, 2}, {1, 1}, {1, 1}, 5, .bias = false},     /* depthwise */
+    {2, 5, 4, 6, 9, 3, 3, {1, 1}, {1, 1}, {1, 1}, 3, .bias = true},  /* groups */
+    {2, 9, 8, 5, 5, 3, 3, {1, 2}, {1, 1}, {1, 1}, 5, .bias = false}, /* depthwise */
     {1, 3, 3, 70, 65, 1, 1, {1, 2}, {0, 0}, {1, 1}, 1, .bias = true},
-    {1, 1, 1, 33, 66, 1, 1, {1, 1}, {0, 0}, {1, 1}, 1, .bias = false},   /* nothing to turn */
-    {2, 40, 70, 3, 3, 5, 3, {1, 1}, {2, 1}, {1, 1}, 3, .bias = true},    /* more than a tile */
-    {1, 6, 6, 2, 8, 3, 3, {1, 1}, {1, 1}, {2, 2}, 2, .bias = true},      /* several of a channel */
+    {1, 1, 1, 33, 66, 1, 1, {1, 1}, {0, 0}, {1, 1}, 1, .bias = false}, /* nothing to turn */
+    {2, 40, 70, 3, 3, 5, 3, {1, 1}, {2, 1}, {1, 1}, 3, .bias = true},  /* more than a tile */
+    {1, 6, 6, 2, 8, 3, 3, {1, 1}, {1, 1}, {2, 2}, 2, .bias = true},    /* several of a channel */
     {1, 30, 31, 1, 1, 3, 3, {2, 2}, {1, 1}, {1, 1}, 1, .bias = false},
     {2, 12, 11, 130, 72, 3, 3, {1, 1}, {1, 1}, {1, 1}, 2, .bias = true},
+    {2, 5, 4, 7, 40, 3, 2, {1, 1}, {1, 1}, {1, 2}, 1, .bias = true},   /* outputs as filters */
+    {1, 12, 8, 3, 30, 4, 4, {4, 4}, {0, 0}, {1, 1}, 1, .bias = false}, /* patches */
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
