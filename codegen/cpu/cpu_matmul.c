@@ -282,6 +282,10 @@ static void find_few(Chunk *c)
         return;
     }
     LLVMValueRef few = LLVMBuildICmp(g->b, LLVMIntSLE, rows, most, "");
+    if (f->some) {
+        c->x.some = LLVMBuildNot(g->b, few, "");
+        few = LLVMBuildICmp(g->b, LLVMIntSLE, rows, tl_gen_int(&g->gen, f->some), "");
+    }
     LLVMValueRef all = tl_gen_int(&g->gen, c->x.acc_row);
     LLVMValueRef columns = f->ends   ? LLVMBuildICmp(g->b, LLVMIntSGT, c->x.columns, zero, "")
                            : f->past ? sees_enough(c, rows)
@@ -462,6 +466,22 @@ static void provide_b(Chunk *c)
     tl_cpu_join(g, pack);
 }
 
+/* Where A's rows move: do the chunk's iterations follow each other in memory, each with all k? */
+static LLVMValueRef trips_follow(Chunk *c, int row, int k)
+{
+    TlCpuGen *g = c->x.g;
+    LLVMValueRef width = tl_gen_int(&g->gen, c->a->a->place.axes[k].width),
+                 zero = tl_gen_int(&g->gen, 0), one = tl_gen_int(&g->gen, 1);
+    LLVMValueRef step = tl_cpu_times(g, c->a->stride[row], c->p->a_moves),
+                 left = LLVMBuildSub(g->b, c->a->view->extent[k], c->a->start[k], "");
+    LLVMValueRef low = LLVMBuildICmp(g->b, LLVMIntSGE, c->a->start[k], zero, ""),
+                 high = LLVMBuildICmp(g->b, LLVMIntSGE, left, width, ""),
+                 follow = LLVMBuildICmp(g->b, LLVMIntEQ, step, width, ""),
+                 single = LLVMBuildICmp(g->b, LLVMIntEQ, c->x.trips, one, "");
+    follow = LLVMBuildOr(g->b, follow, single, "");
+    return LLVMBuildAnd(g->b, LLVMBuildAnd(g->b, low, high, ""), follow, "");
+}
+
 /* Reads A in memory, from the chunk's first k to the end of A, unless that is within a packed
  * element. The elements past the end would have added zeros, which turns -0 into +0: x->last does
  * that. Sums that began at +0 do not become -0, but for underflow. */
@@ -475,6 +495,10 @@ static void point_at_a(Chunk *c)
     LLVMValueRef left = LLVMBuildSub(g->b, c->a->view->extent[k], c->a->start[k], "");
     c->x.a = c->a->ptr;
     c->x.a_row = c->p->a_rows ? zero : c->a->stride[columns ? k : row];
+    if (c->p->a_moves) {
+        c->is_whole = trips_follow(c, row, k);
+        return;
+    }
     if (c->p->a_is_whole) {
         LLVMValueRef all = tl_cpu_times(g, c->x.count, c->x.per);
         c->is_whole = LLVMBuildICmp(g->b, LLVMIntSGE, left, all, "");
@@ -516,7 +540,18 @@ static void point_at_b(Chunk *c)
     c->x.b_asks = LLVMBuildSelect(g->b, tl_cpu_is_far(g, c->b), left, tl_gen_int(&g->gen, 0), "");
 }
 
-/* Are the rows of A that are computed inside of it? */
+/* How many rows of A there are, of which no number is too large for the index's type. */
+static LLVMValueRef rows_of_a(Chunk *c, int row)
+{
+    TlCpuGen *g = c->x.g;
+    LLVMValueRef extent = c->a->view->extent[row];
+    int bytes = tl_dtype_bytes(c->a->a->place.index[row].value->type->dtype);
+    if (!c->p->a_moves || bytes == 8)
+        return extent;
+    return tl_cpu_smaller(g, extent, tl_gen_int(&g->gen, ((int64_t)1 << (8 * bytes - 1)) - 1));
+}
+
+/* Are the rows of A that are computed inside of it, in all of the chunk's iterations? */
 static LLVMValueRef rows_are_inside(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
@@ -526,8 +561,12 @@ static LLVMValueRef rows_are_inside(Chunk *c)
     LLVMValueRef zero = tl_gen_int(&g->gen, 0);
     LLVMValueRef from = tl_cpu_add(g, c->a->start[row], c->x.from),
                  to = tl_cpu_add(g, c->a->start[row], c->x.to);
+    if (c->p->a_moves) {
+        LLVMValueRef further = LLVMBuildSub(g->b, c->x.trips, tl_gen_int(&g->gen, 1), "");
+        to = tl_cpu_add(g, to, tl_cpu_times(g, further, c->p->a_moves));
+    }
     LLVMValueRef low = LLVMBuildICmp(g->b, LLVMIntSGE, from, zero, ""),
-                 high = LLVMBuildICmp(g->b, LLVMIntSLE, to, c->a->view->extent[row], "");
+                 high = LLVMBuildICmp(g->b, LLVMIntSLE, to, rows_of_a(c, row), "");
     LLVMValueRef inside = LLVMBuildAnd(g->b, low, high, "");
     return c->a->ok ? LLVMBuildAnd(g->b, inside, c->a->ok, "") : inside;
 }
@@ -563,6 +602,8 @@ static void set_trips(Chunk *c)
         LLVMValueRef trips = tl_gen_int(&g->gen, c->x.n->few_rows.trips);
         if (c->small_b)
             trips = LLVMBuildSelect(g->b, c->small_b, c->few, trips, "");
+        if (c->x.some)
+            trips = LLVMBuildSelect(g->b, c->x.some, most, trips, "");
         most = LLVMBuildSelect(g->b, c->reads_b, trips, most, "");
         end = LLVMBuildSelect(g->b, c->reads_b, c->few, end, "");
     }

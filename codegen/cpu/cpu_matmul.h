@@ -57,6 +57,7 @@ typedef struct TlCpuMultiply {
     bool reads_b;                     /* B is not packed */
     LLVMValueRef reads_now;           /* i1, so it is in this chunk; NULL: in none */
     int deep;                         /* one row of A: rows of B at a time; 0: one by one */
+    LLVMValueRef some;                /* i1, B is not packed and rows are more than few; NULL: no */
     bool from_zero;                   /* acc is not read: sums begin at 0 */
     LLVMValueRef begins;              /* i1: so it is in this chunk; NULL: in none */
     /* B, read up to its ends: the chunk's first row, elements from row to row, or from column to

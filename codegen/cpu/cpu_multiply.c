@@ -696,7 +696,7 @@ static void block(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int mr, 
 
 /* How many blocks have mr rows; the remaining rows are in blocks of `small`. If mr is 6, two rows
  * that remain would be half of a block of 4: so 8 rows go into two small blocks. */
-static LLVMValueRef great_blocks(TlCpuMultiply *x, LLVMValueRef rows, int small)
+static LLVMValueRef great_blocks(const TlCpuMultiply *x, LLVMValueRef rows, int small)
 {
     TlCpuGen *g = x->g;
     LLVMValueRef n = LLVMBuildUDiv(g->b, rows, tl_gen_int(&g->gen, x->mr), "");
@@ -843,7 +843,8 @@ static void multiply_to_ends(TlCpuMultiply *x, LLVMValueRef turn, int mr, LLVMVa
 }
 
 /* All rows, mr at a time, the last ones half as many, times a panel of nv vectors of B after the
- * other, which stays in a cache meanwhile. */
+ * other, which stays in a cache meanwhile. Where rows are some, those that great blocks have come
+ * first. */
 static void multiply_read(const TlCpuMultiply *x, int mr, int nv, int deep)
 {
     TlCpuGen *g = x->g;
@@ -854,16 +855,25 @@ static void multiply_read(const TlCpuMultiply *x, int mr, int nv, int deep)
     y.panel = (int64_t)nv * x->width;
     y.reads_b = true;
     y.deep = deep;
-    LLVMValueRef turn = tl_cpu_whole_blocks(x, mr);
+    LLVMValueRef from = x->from;
+    if (x->some && mr > 1) {
+        LLVMValueRef n = great_blocks(x, LLVMBuildSub(g->b, x->to, x->from, ""), mr);
+        n = LLVMBuildSelect(g->b, x->some, n, tl_gen_int(&g->gen, 0), "");
+        from = tl_cpu_add(g, from, tl_cpu_times(g, n, x->mr));
+    }
+    y.from = from;
+    LLVMValueRef turn = tl_cpu_whole_blocks(&y, mr);
     if (x->b_from)
         tl_cpu_loop_begin(g, &panels, tl_gen_int(&g->gen, 0),
                           tl_cpu_parts_of(g, x->columns, y.panel), 1, 0, NULL);
     else
         tl_cpu_loop_known(g, &panels, 0, x->acc_row / y.panel, 1, 0, NULL);
+    if (x->some && mr > 1)
+        multiply_read_rows(&y, x->from, from, x->mr, panels.i);
     if (x->b_from)
         multiply_to_ends(&y, turn, mr, panels.i);
     else
-        multiply_read_rows(&y, x->from, turn, mr, panels.i);
+        multiply_read_rows(&y, from, turn, mr, panels.i);
     if (mr > 1 && !x->b_from)
         multiply_read_rows(&y, turn, x->to, mr / 2, panels.i);
     tl_cpu_loop_end(g, &panels, NULL);

@@ -293,6 +293,8 @@ typedef struct TlNestProduct {
     int64_t column_step;  /* of these, from an element to the next */
     bool cuts_listed;     /* columns of A are left out where B has no rows */
     bool a_is_whole;      /* and unless it has all k of a chunk */
+    int64_t a_moves;      /* and unless rows are so far apart that the chunk's iterations, in which
+                           * they begin so many rows further on, follow each other; 0: they stay */
     bool from_zero;       /* the sums begin at +0 */
     bool keeps_b;         /* packed chunks of B stay in scratch memory for later programs */
     TlOp *b_load;         /* the load that B is; NULL: B is computed, or not kept */
@@ -318,6 +320,7 @@ typedef struct TlNestFew {
     const char *why; /* never */
     int mr, nv;      /* of a block of sums: rows, vectors */
     int64_t trips;   /* iterations of a chunk, at most */
+    int some, great; /* or up to so many rows, by blocks of so many first; 0: never so */
     /* B lies along k, and so do the lanes of sums, which are added up at the end: nothing is
      * transposed. Then nv is columns of a block, of which each sum is a vector. */
     bool along;

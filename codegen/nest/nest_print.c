@@ -203,6 +203,8 @@ static void put_few_rows(Print *p, const TlNestFew *f)
         tl_sbuf_putf(p->out, ", of one row and %d, lanes along k", f->single);
     else if (f->single)
         tl_sbuf_putf(p->out, ", of one row and %d, down %d rows of B", f->single, f->deep);
+    if (f->some)
+        tl_sbuf_putf(p->out, ", for up to %d rows of %d first", f->some, f->great);
     if (f->past)
         tl_sbuf_puts(p->out, ", past columns into the next row");
     if (f->to_ends)
@@ -258,6 +260,7 @@ static void put_product(Print *p, const TlNest *n)
     put_insn(p, x);
     put_flag(p, x->a_load && !x->a_rows, x->a_may_end ? "A in memory, packed at its end"
                                                       : "A in memory");
+    put_flag(p, x->a_moves, "or where its iterations do not follow each other");
     put_flag(p, x->a_by_columns, "A by columns");
     put_flag(p, x->a_packs, "packed where these are far apart");
     put_flag(p, x->a_rows, x->a_transposed ? "A's columns listed" : "A's rows listed");

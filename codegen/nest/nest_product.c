@@ -349,6 +349,23 @@ static TlWideInt times_k(const TlValue *v, const TlOp *loop)
     return times ? n : 0;
 }
 
+/* How many elements v moves in each iteration, more or fewer; 0: none, or it is not known. */
+static int64_t moves_by(const TlValue *v, const TlOp *loop)
+{
+    enum { MOST = 1 << 16 };
+    TlWideInt step, n;
+    while (v->def && v->def->opcode == TL_OP_ADD && v != loop->regions[0]->args[0]) {
+        bool first = tl_is_invariant(tl_in(v->def, 0), loop);
+        if (!first && !tl_is_invariant(tl_in(v->def, 1), loop))
+            return 0;
+        v = tl_in(v->def, first);
+    }
+    if (!tl_const_int_value(tl_in(loop, 2), &step) || step <= 0 || step > MOST)
+        return 0;
+    n = times_k(v, loop);
+    return n > 0 && n <= MOST ? (int64_t)(n * step) : 0;
+}
+
 /* Is it known that the loop does not begin below 0? */
 static bool begins_at_0_or_above(const TlNests *plan, const TlOp *loop)
 {
@@ -483,6 +500,25 @@ static bool is_by_columns(const TlFn *fn, const TlNestProduct *p, const TlOp *a)
            row >= 0 && tl_nest_is_dense(fn, &pa, row);
 }
 
+/* A load whose rows begin further on in each iteration, and that is the same along k: so it is with
+ * the taps of a filter, where channels are innermost. Where rows are as far apart as what the load
+ * has of them is long, iterations follow each other in memory; that they are, and that all k are
+ * inside, is looked at in the run. */
+static bool find_moving(const TlNests *plan, TlNestProduct *p, TlOp *a)
+{
+    TlPlace pa = tl_op_place(a);
+    int row = tl_nest_slice_of(&pa, 0), along = tl_nest_slice_of(&pa, 1);
+    if (row < 0 || along < 0 || !tl_nest_is_dense(plan->fn, &pa, along) ||
+        !moves_along_k(&pa, row, p->loop))
+        return false;
+    p->a_moves = moves_by(pa.index[row].value, p->loop);
+    if (!p->a_moves)
+        return false;
+    p->a_load = a;
+    p->a_may_end = p->a_is_whole = true;
+    return true;
+}
+
 /* Sets p->a_load to a load of A that can be read where it lies: where k is outside of A it is
  * outside of B, or, where B is computed, no k of the chunk is. That rows which are computed are
  * inside, and that A ends with a whole packed element, is known, or is looked at in the run; rows
@@ -500,6 +536,8 @@ static void find_direct(const TlNests *plan, TlNestProduct *p)
     if (p->a_load || (a->out[0] != tl_in(p->dot, 0) && !is_by_columns(fn, p, a)))
         return;
     bool columns = p->a_by_columns = a_transposed;
+    if (!columns && find_moving(plan, p, a))
+        return;
     TlPlace pa = tl_op_place(a);
     int k = columns ? 0 : 1, along = tl_nest_slice_of(&pa, k);
     if (b) {

@@ -261,6 +261,8 @@ static const char *check_product(const TlNest *n)
     if (f->rows && (sums * f->nv > TL_NEST_ACCUMULATORS || n->form.padded[1] % columns ||
                     n->form.padded[1] % single))
         return "a block of few rows is too large, or does not divide the columns";
+    if (f->some && (f->great != n->mr || f->great * f->nv > TL_NEST_ACCUMULATORS))
+        return "a block of some rows is too large, or is none of packed B";
     return n->pack[1]->width > 1 && n->pack[1]->lane == 1 && n->panel % n->pack[1]->width
                ? "vectors of B go on from panel to panel"
                : NULL;

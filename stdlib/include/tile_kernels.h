@@ -487,8 +487,9 @@ typedef struct tile_window_options {
  * once. options: NULL for none.
  * TILE_BAD_ARGUMENT: an extent is negative or above 2^31 - 1, an array is missing or has 2^31
  * elements, R, S or an option is not from 0 or 1 to 2^20.  TILE_UNAVAILABLE: this build lacks the
- * type. One launch each, but for tile_conv2d of TILE_NCHW, which turns arrays in the workspace, and
- * has up to four, and its gradients, up to six, which cannot run in streams of a part.
+ * type. One launch each, but for tile_conv2d of TILE_NCHW, which turns arrays in the workspace, or
+ * puts there what outputs read, and has up to four, and its gradients, up to six, which cannot run
+ * in streams of a part.
  * Thread-safe. */
 
 /* Y = the sum of pixels times F over taps and channels, + bias [K] unless it is NULL; pixels around

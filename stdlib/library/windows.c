@@ -257,18 +257,45 @@ static tile_status convolve(tile_kernels *k, tile_stream *stream, const TlLibCon
     return tl_lib_launch(k, stream, &call, args, 11);
 }
 
-static tile_status convolve_points(tile_kernels *k, tile_stream *stream, const TlLibConv *c)
+/* Filters, as they lie, times what outputs read: x [N, C R S, P Q]. */
+static tile_status convolve_points(tile_kernels *k, tile_stream *stream, const TlLibConv *c,
+                                   const void *x)
 {
     const TlLibWindows *w = &c->w;
-    int64_t pixels = w->H * w->W;
+    int64_t pixels = w->P * w->Q, depth = w->C * w->R * w->S;
     const TlLibArray arrays[] = {
-        tl_lib_dense("X", c->x.address, w->type, 3, (int64_t[]){w->N, w->C, pixels}),
-        tl_lib_dense("F", c->f.address, w->type, 2, (int64_t[]){c->K, w->C}), c->bias,
+        tl_lib_dense("X", x, w->type, 3, (int64_t[]){w->N, depth, pixels}),
+        tl_lib_dense("F", c->f.address, w->type, 2, (int64_t[]){c->K, depth}), c->bias,
         tl_lib_dense("Y", c->y.address, w->type, 3, (int64_t[]){w->N, c->K, pixels})};
     const tile_arg args[] = {tl_lib_array_view(&arrays[0]), tl_lib_array_view(&arrays[1]),
                              tl_lib_array_view(&arrays[2]), tl_lib_array_view(&arrays[3])};
-    TlLibCall call = tl_lib_image_call(c, TL_LIB_conv2d_points, 0, c->K, pixels, w->C);
+    TlLibCall call = tl_lib_image_call(c, TL_LIB_conv2d_points, 0, c->K, pixels, depth);
     return tl_lib_launch(k, stream, &call, args, 4);
+}
+
+/* Images with channels outermost of which few outputs read: what they read is moved, where that is
+ * less than filters are, so that there is room for it where these would be turned. */
+static bool unfolds(const tile_kernels *k, const TlLibConv *c)
+{
+    const TlLibWindows *w = &c->w;
+    TlLibCall call = tl_lib_image_call(c, TL_LIB_unfold_images, 0, w->P * w->Q, 0, 0);
+    return w->options.layout == TILE_NCHW && w->options.groups == 1 && w->C &&
+           w->N * w->P * w->Q <= c->K && tl_lib_fits(k, &call);
+}
+
+static tile_status convolve_unfolded(tile_kernels *k, tile_stream *stream, const TlLibConv *c)
+{
+    const TlLibWindows *w = &c->w;
+    const TlLibArray y = tl_lib_dense("workspace", w->options.workspace, w->type, 3,
+                                      (int64_t[]){w->N, w->C * w->R * w->S, w->P * w->Q});
+    tile_arg args[11] = {tl_lib_array_view(&c->x), tl_lib_array_view(&y)};
+    int n = 2 + tl_lib_put_window(args + 2, w);
+    args[n++] = tile_i32((int32_t)w->R);
+    args[n++] = tile_i32((int32_t)w->S);
+    args[n++] = tile_i32((int32_t)w->Q);
+    TlLibCall call = tl_lib_image_call(c, TL_LIB_unfold_images, 0, w->P * w->Q, 0, 0);
+    tile_status status = tl_lib_launch(k, stream, &call, args, n);
+    return status == TILE_OK ? convolve_points(k, stream, c, w->options.workspace) : status;
 }
 
 /* Pixels one by one: each is a row of a product. */
@@ -358,9 +385,11 @@ tile_status tile_conv2d(tile_kernels *kernels, tile_stream *stream, tile_dtype t
     if (tl_lib_is_depthwise(&c))
         return convolve_channels(kernels, stream, &c);
     if (tl_lib_is_of_points(&c))
-        return convolve_points(kernels, stream, &c);
+        return convolve_points(kernels, stream, &c, X);
     if (tl_lib_is_pointwise(&c) && c.w.C > FEW_CHANNELS)
         return multiply_pixels(kernels, stream, &c);
+    if (unfolds(kernels, &c))
+        return convolve_unfolded(kernels, stream, &c);
     TlLibCall by_rows;
     if (c.w.options.layout == TILE_NCHW)
         return goes_by_rows(kernels, &c, &by_rows) ? convolve_rows(kernels, stream, &c, &by_rows)

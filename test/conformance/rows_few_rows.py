@@ -61,6 +61,20 @@ for t in ("f32", "f64", "bf16", "i8"):
             {"A": small(t, 1, m, k), "B": small(t, 2, k, n), "C": poison(SUMS[t], m, n)},
             lambda a: {"C": exact(a["A"].astype(np.float64) @ a["B"].astype(np.float64))})
 
+# more rows than few, up to as many as read B where it lies, and more; blocks of 6, 8 and 12 rows, some rows are left
+SOME = (((47, 100, 70), (64, 64, 32)), ((64, 64, 300), (64, 64, 32)), ((130, 200, 129), (64, 32, 64)),
+        ((33, 128, 513), (16, 48, 16)), ((101, 53, 97), (50, 64, 20)), ((512, 40, 65), (128, 16, 32)),
+        ((513, 40, 65), (128, 64, 32)))
+for t in ("f32", "f64", "i32", "bf16"):
+    for (m, n, k), block in SOME:
+        for first in (0, 3) if t == "f32" else (0,):
+            row(f"few_rows_or_some_{t}_{m}x{n}x{k}_from_{first}",
+                product_kernel(f"const {t} A[M, K], const {t} B[K, N], {SUMS[t]} C[M, N]", acc=SUMS[t], block=block,
+                               first=str(first)),
+                {"A": small(t, 1, m, k), "B": small(t, 2, k, n), "C": poison(SUMS[t], m, n)},
+                lambda a, first=first: {"C": exact(a["A"].astype(np.float64) @ a["B"].astype(np.float64) + first)},
+                big=m * n * k > 1 << 22)
+
 # one row, and more or fewer columns and rows of B than it takes at a time
 for bn, bk in ((128, 32), (256, 16), (96, 20), (16, 5), (8, 64)):
     for t in ("f32", "f64", "i32"):

@@ -283,6 +283,30 @@ for t, b, m, n in (("f16", 2, 33, 70), ("f32", 1, 1, 5), ("f64", 3, 40, 17), ("f
     kernel_row("conv", "turn_images", f"{t}_{b}x{m}x{n}", {"x": small(t, 0, b, m, n), "y": poison(t, b, n, m)},
                lambda a, t=t: {"y": rounded(a["x"].astype(float).transpose(0, 2, 1), t)}, T=t, BM=32, BN=32)
 
+
+
+def unfolded(x, R, S, P, Q, stride, pad, dilation):
+    n, c, h, w = x.shape
+    y = np.zeros((n, c, R, S, P, Q))
+    for r, s, p, q in np.ndindex(R, S, P, Q):
+        at = p * stride[0] - pad[0] + r * dilation[0], q * stride[1] - pad[1] + s * dilation[1]
+        if 0 <= at[0] < h and 0 <= at[1] < w:
+            y[:, :, r, s, p, q] = x[:, :, at[0], at[1]]
+    return y.reshape(n, c * R * S, P * Q)
+
+
+for t, n, c, h, w, R, S, stride, pad, dilation in (
+        ("f32", 2, 5, 7, 9, 3, 3, (1, 1), (1, 1), (1, 1)), ("f16", 1, 3, 12, 8, 4, 4, (4, 4), (0, 0), (1, 1)),
+        ("bf16", 1, 2, 9, 11, 2, 3, (2, 1), (3, 0), (1, 2)), ("f32", 1, 1, 1, 1, 1, 1, (1, 1), (0, 0), (1, 1))):
+    P, Q = ((e + 2 * pad[i] - dilation[i] * (f - 1) - 1) // stride[i] + 1 for i, (e, f) in enumerate(((h, R), (w, S))))
+    kernel_row(
+        "conv", "unfold_images", f"{t}_{n}x{c}x{h}x{w}_by_{R}x{S}",
+        {"x": small(t, 0, n, c, h, w), "y": poison(t, n, c * R * S, P * Q), "window.stride_h": stride[0],
+         "window.stride_w": stride[1], "window.pad_h": pad[0], "window.pad_w": pad[1], "window.dilation_h": dilation[0],
+         "window.dilation_w": dilation[1], "R": R, "S": S, "Q": Q},
+        lambda a, t=t, more=(R, S, P, Q, stride, pad, dilation):
+        {"y": rounded(unfolded(a["x"].astype(float), *more), t)}, T=t, B=16)
+
 for t, o, n, c, p, k, bias in (("f16", "f16", 2, 20, 33, 17, True), ("f32", "f32", 1, 1, 1, 1, False),
                                ("bf16", "f32", 1, 40, 20, 9, False), ("f64", "f64", 2, 3, 70, 5, True)):
     kernel_row(

@@ -750,3 +750,58 @@ row(
                 "f32", 3, 37, 45), "s": poison("f32", 9, 45)
         }, lambda a: (lambda y: {"y": exact(y[:, :37]), "s": exact(y.reshape(9, 16, 45).sum(axis=1))})
     (convolved(a, NO_BORDER[5], 48)))
+
+
+# The loop moves A's rows, and all of its k are in each iteration: where rows are as far apart as the tile is deep, the
+# CPU reads iterations where they lie, one after the other; where they are not, where channels or rows are outside, or
+# rows go up, it packs them.
+def rows_that_move(t, acc, depth, taps, at, first_channel=0, index="int"):
+    return f"""
+kernel k(const {t} x[P, Q, I], const {t} w[U, T, {depth}, O], {acc} y[H, W, O])
+    grid(cdiv(W, 16), H, cdiv(O, 32))
+{{
+    {index} j = ({index})(pid(0) * 16);
+    int i = pid(1);
+    int o = pid(2) * 32;
+    tile<{acc}, 16, 32> acc = 0;
+    for (int u : range(2)) {{
+        for ({index} v : range({taps}))
+            acc = dot(x[i + u, {at} +: 16, {first_channel} +: {depth}], w[u, v, 0 +: {depth}, o +: 32], acc);
+    }}
+    y[i, j +: 16, o +: 32] = acc;
+}}
+"""
+
+
+def moved(a, at, taps, first_channel):
+    x, w = big(a["x"]), big(a["w"])
+    y = np.zeros(a["y"].shape)
+    depth = w.shape[2]
+    x = np.pad(x, ((0, 2), (40, 60), (40, depth + 40)))[:, :, 40 + first_channel:40 + first_channel + depth]
+    for i in range(y.shape[0]):
+        for u in range(2):
+            for v in taps:
+                rows = x[i + u, 40 + at(v):][:y.shape[1]]
+                y[i] += rows @ w[u, v]
+    return y
+
+
+SIDE_BY_SIDE = "3", range(3), "j + v", lambda v: v
+ONE_BEFORE = "5", range(5), "j - 1 + v", lambda v: v - 1
+TWICE = "0, 7, 2", range(0, 7, 2), "v * 2 + j", lambda v: 2 * v
+DOWNWARDS = "4, 0, -1", range(4, 0, -1), "j + v", lambda v: v
+for t, acc in (("f32", "f32"), ("f64", "f64"), ("bf16", "f32"), ("i8", "i32")):
+    for what, channels, depth, first, (taps, numbers, at, place), index in (
+        ("inside", 16, 16, 0, SIDE_BY_SIDE, "int"), ("apart", 24, 16, 0, SIDE_BY_SIDE, "int"),
+        ("of_later_channels", 24, 16, 8, SIDE_BY_SIDE, "int"), ("past_channels", 16, 16, 4, SIDE_BY_SIDE, "int"),
+        ("before_channels", 16, 16, -4, SIDE_BY_SIDE, "int"), ("before_the_first", 16, 16, 0, ONE_BEFORE, "int"),
+        ("four_at_a_time", 4, 16, 0, TWICE, "int"), ("one_deep", 1, 1, 0, SIDE_BY_SIDE, "i64"),
+        ("six_deep", 6, 6, 0, TWICE, "i16"), ("downwards", 16, 16, 0, DOWNWARDS, "int"),
+        ("many_deep", 300, 300, 0, SIDE_BY_SIDE, "int")):
+        for size in (37, 64) if t == "f32" else (37,):
+            row(f"products_of_rows_that_move_{t}_{what}_{size}",
+                rows_that_move(t, acc, depth, taps, at, first, index), {
+                    "x": few(t, 90, 4, size, channels), "w": few(t, 91, 2, max(numbers) + 1, depth, 40), "y": poison(
+                        acc, 3, size - 2, 40)
+                }, lambda a, place=place, numbers=numbers, first=first: {"y": exact(moved(a, place, numbers, first))},
+                big=depth > 100)

@@ -30,6 +30,8 @@ static const Case cases[] = {
     {1, 10, 45, 3, 97, 4, 4, {4, 4}, {1, 0}, {1, 1}, 1, .bias = true},
     {2, 9, 30, 4, 5, 3, 3, {4, 4}, {1, 1}, {2, 1}, 1, .bias = true},
     {1, 6, 31, 3, 9, 3, 3, {3, 3}, {1, 1}, {1, 1}, 1, .bias = true}, /* a stride of no kernel */
+    {2, 5, 4, 7, 40, 3, 2, {1, 1}, {1, 1}, {1, 2}, 1, .bias = true},   /* outputs as filters */
+    {1, 12, 8, 3, 30, 4, 4, {4, 4}, {0, 0}, {1, 1}, 1, .bias = false}, /* patches */
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
