@@ -96,6 +96,11 @@ def named(t, name, inverse=False):
     return ("f64_" if t == "f64" else "") + name + ("_inverse" if inverse else "")
 
 
+def ways(n):
+    """Rows of n complex numbers: each in a tile, or short ones abreast."""
+    return (("", False), ("_abreast", True)) if n <= 32 else (("", False), )
+
+
 for t, n in (("f32", 1), ("f32", 64), ("f64", 300), ("f32", 300)):
     kernel_row("fft", "fft_table", named(t, str(n)), {"w": poison(t, 2, n)},
                lambda _, t=t, n=n: {"w": within(table(n, t).store.astype(float), 8 * UNITS[t])}, T=t, B=64)
@@ -103,24 +108,24 @@ for t, m, n, inverse in (("f32", 3, 32, False), ("f32", 1, 1, False), ("f32", 5,
                          ("f32", 1, 256, True), ("f32", 0, 4, False), ("f64", 1, 128, False), ("f32", 2, 2, True),
                          ("f32", 37, 16, False), ("f64", 19, 4, True), ("f32", 50, 32, True), ("f64", 17, 8, False)):
     go = np.fft.ifft if inverse else np.fft.fft
-    kernel_row("fft", "fft", named(t, f"{m}x{n}", inverse),
-               {"x": normal(t, 1, m, n, 2), "w": table(n, t), "y": poison(t, m, n, 2)},
-               lambda a, t=t, n=n, go=go: {"y": transformed(go(number(a["x"])), np.log2(n), t)}, T=t, N=n,
-               INVERSE=inverse, R=2 if m < 6 else 24)
+    for way, abreast in ways(n):
+        kernel_row("fft", "fft", named(t, f"{m}x{n}", inverse) + way,
+                   {"x": normal(t, 1, m, n, 2), "w": table(n, t), "y": poison(t, m, n, 2)},
+                   lambda a, t=t, n=n, go=go: {"y": transformed(go(number(a["x"])), np.log2(n), t)}, T=t, N=n,
+                   INVERSE=inverse, R=2 if m < 6 else 24, ABREAST=abreast)
 for t, m, n in (("f32", 3, 32), ("f64", 1, 8), ("f32", 1, 2), ("f64", 3, 64), ("f32", 2, 128), ("f32", 0, 8),
                 ("f32", 37, 64), ("f64", 25, 16), ("f32", 40, 4)):
-    kernel_row("fft", "fft_real", named(t, f"{m}x{n}"),
-               {"x": normal(t, 2, m, n), "w": table(n, t), "y": poison(t, m, n // 2 + 1, 2)},
-               lambda a, t=t, n=n: {"y": transformed(np.fft.rfft(a["x"].astype(float)), np.log2(n), t)}, T=t, N=n,
-               R=2 if m < 6 else 24)
-
     def back(a, t=t, n=n):
         x = np.fft.irfft(number(a["y"]), n)
         return {"x": within(x, (4 + np.log2(n)) * 8 * UNITS[t] * np.abs(x).max(initial=0))}
 
-    kernel_row("fft", "fft_real_inverse", named(t, f"{m}x{n}"),
-               {"y": normal(t, 3, m, n // 2 + 1, 2), "w": table(n, t), "x": poison(t, m, n)}, back, T=t, N=n,
-               R=2 if m < 6 else 24)
+    for way, abreast in ways(n // 2):
+        consts = {"T": t, "N": n, "R": 2 if m < 6 else 24, "ABREAST": abreast}
+        kernel_row("fft", "fft_real", named(t, f"{m}x{n}") + way,
+                   {"x": normal(t, 2, m, n), "w": table(n, t), "y": poison(t, m, n // 2 + 1, 2)},
+                   lambda a, t=t, n=n: {"y": transformed(np.fft.rfft(a["x"].astype(float)), np.log2(n), t)}, **consts)
+        kernel_row("fft", "fft_real_inverse", named(t, f"{m}x{n}") + way,
+                   {"y": normal(t, 3, m, n // 2 + 1, 2), "w": table(n, t), "x": poison(t, m, n)}, back, **consts)
 # the steps of longer rows: halves(z) is what z, the transform of numbers 2 j + i (2 j + 1), becomes
 for t, m, h in (("f32", 2, 64), ("f64", 1, 150), ("f32", 3, 1), ("f64", 2, 16), ("f32", 0, 4), ("f32", 1, 0)):
     def halves(a, t=t, m=m, h=h):
