@@ -159,7 +159,7 @@ int tl_nest_axis_under(const TlOp *op, int d)
 {
     const TlType *from = tl_in(op, 0)->type;
     int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
-    if (d < 0 || from->rank == 0)
+    if (d < 0 || from->rank == 0 || op->out[0]->type->rank == 0)
         return -1;
     if (op->opcode == TL_OP_EXPAND)
         return d == axis ? -1 : d > axis ? d - 1 : d;

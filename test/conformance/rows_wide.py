@@ -325,3 +325,27 @@ for k, (t, kind, bw, n, m, h, w) in enumerate((
             LEAD.format(t=t, bw=bw, n=n, m=m, load=LEAD_LOADS[kind].format(n=n, m=m), number=number),
             {"x": small(t, k, h, w), "y": poison(t, h, w)},
             lambda a, kind=kind, bw=bw, n=n, m=m, number=number: led(a["x"], kind, bw, n, m, number))
+
+# ---- an element of a tile of one, as a number ------------------------------------------------------------------------
+ONE_OF_A_TILE = """
+kernel k(const {t} x[N], const {t} y[M], {t} z[N])
+    grid(cdiv(N, {b}))
+{{
+    int i = pid(0) * {b};
+    auto one = squeeze(y[2 +: 1], 0);
+    z[i +: {b}] = load(x[i - 1 +: {b}], pad = one + ({t})3) * one +
+                  squeeze(squeeze(reshape(y[3 +: 1], 1, 1), 0), 0) * ({t})2;
+}}
+"""
+
+
+def with_one(a):
+    x, y = a["x"], a["y"]
+    shifted = np.concatenate(([y[2] + y.dtype.type(3)], x[:-1])) if len(x) else x
+    return {"z": exact(shifted * y[2] + y[3] * y.dtype.type(2))}
+
+
+for t in ("i32", "f32", "f64", "u16"):
+    for b, n in ((2, 33), (3, 10), (16, 100), (64, 1), (2, 0)):
+        row(f"wide_number_of_a_tile_{t}_{b}_{n}", ONE_OF_A_TILE.format(t=t, b=b),
+            {"x": small(t, 5, n), "y": small(t, 6, 5), "z": poison(t, n)}, with_one)
