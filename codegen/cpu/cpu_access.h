@@ -78,6 +78,11 @@ LLVMValueRef tl_cpu_load_looked_up(TlCpuGen *g, const TlCpuAccess *a, const TlTy
                                    const TlCpuSpot *s, LLVMValueRef mask, LLVMValueRef other,
                                    int width);
 
+/* ---- cpu_load.c, cpu_store.c: elements apart by a number of the launch ---- */
+
+/* So few have vectors with gaps, as an image's channels and parts of complex numbers are apart. */
+enum { TL_CPU_LEAST_APART = 2, TL_CPU_MOST_APART = 4 };
+
 /* ---- cpu_near.c: gathers whose lanes are near each other ---- */
 
 /* Begins a fork of which one side has such lanes; the other one is to be built. False: the access

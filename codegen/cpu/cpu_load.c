@@ -210,16 +210,14 @@ static LLVMValueRef load_every(TlCpuGen *g, const TlType *elem, LLVMValueRef p, 
     return tl_cpu_every(g, v, stride, width, t.before, last);
 }
 
-/* Elements at equal distances that only the launch knows, all inside: two to four apart, as an
- * image's channels and parts of complex numbers are, of so many vectors; else gathered from `ptrs`,
- * or one by one where that takes longer, or `ptrs` is NULL. */
+/* Elements at equal distances that only the launch knows, all inside: few apart, of so many
+ * vectors; else gathered from `ptrs`, or one by one where that takes longer, or `ptrs` is NULL. */
 static LLVMValueRef load_all_apart(TlCpuGen *g, const TlCpuAccess *a, const TlType *elem,
                                    LLVMValueRef first, LLVMValueRef ptrs, LLVMValueRef stride,
                                    int width)
 {
-    enum { LEAST = 2, MOST = 4 };
-    TlCpuFork f[MOST + 1];
-    for (int by = LEAST; by <= MOST; by++) {
+    TlCpuFork f[TL_CPU_MOST_APART + 1];
+    for (int by = TL_CPU_LEAST_APART; by <= TL_CPU_MOST_APART; by++) {
         f[by] = tl_cpu_fork(g, LLVMBuildICmp(g->b, LLVMIntEQ, stride, tl_gen_int(&g->gen, by), ""));
         Together t = {.first = a};
         tl_cpu_fork_else(g, &f[by], load_every(g, elem, first, width, by, t));
@@ -229,7 +227,7 @@ static LLVMValueRef load_all_apart(TlCpuGen *g, const TlCpuAccess *a, const TlTy
             ? tl_cpu_masked_load(g, elem, ptrs, LLVMConstAllOnes(tl_gen_vec(g->i1, width)),
                                  tl_gen_const(&g->gen, elem, 0, width), width, true)
             : load_each(g, a, elem, elem->dtype, first, stride, width);
-    for (int by = MOST; by >= LEAST; by--)
+    for (int by = TL_CPU_MOST_APART; by >= TL_CPU_LEAST_APART; by--)
         x = tl_cpu_fork_end(g, &f[by], x);
     return x;
 }

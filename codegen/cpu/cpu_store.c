@@ -1,5 +1,5 @@
 /* Stores and scatters: whole vectors, past the caches where the row streams, or masked. */
-#include "codegen/cpu/cpu.h"
+#include "codegen/cpu/cpu_access.h"
 
 static LLVMValueRef store_plain(TlCpuGen *g, const TlType *elem, LLVMValueRef p, LLVMValueRef x)
 {
@@ -75,17 +75,16 @@ static void store_each(TlCpuGen *g, const TlType *elem, LLVMValueRef first, LLVM
     }
 }
 
-/* At a distance that only the launch knows, all inside: two to four elements apart; else scattered,
- * or where that is slower, one by one. */
+/* At a distance that only the launch knows, all inside: few elements apart; else scattered, or one
+ * by one where that is faster. */
 static void store_all_apart(TlCpuGen *g, const TlCpuAccess *a, const TlType *elem, TlCpuAt *at,
                             LLVMValueRef ptrs, LLVMValueRef stride, LLVMValueRef x)
 {
-    enum { LEAST = 2, MOST = 4 };
     bool every = g->plan->m.masks && tl_dtype_bits(a->a->place.base->type->dtype) >= 8;
     LLVMValueRef all = LLVMConstAllOnes(tl_gen_vec(g->i1, at->width)),
                  first = LLVMBuildExtractElement(g->b, ptrs, LLVMConstInt(g->i32, 0, 0), "");
-    TlCpuFork f[MOST + 1];
-    for (int by = LEAST; every && by <= MOST; by++) {
+    TlCpuFork f[TL_CPU_MOST_APART + 1];
+    for (int by = TL_CPU_LEAST_APART; every && by <= TL_CPU_MOST_APART; by++) {
         f[by] = tl_cpu_fork(g, LLVMBuildICmp(g->b, LLVMIntEQ, stride, tl_gen_int(&g->gen, by), ""));
         store_every(g, elem, a, at, x, all, by);
         tl_cpu_fork_else(g, &f[by], NULL);
@@ -94,7 +93,7 @@ static void store_all_apart(TlCpuGen *g, const TlCpuAccess *a, const TlType *ele
         store_each(g, elem, first, stride, x);
     else
         store_masked(g, elem, ptrs, x, all, true);
-    for (int by = MOST; every && by >= LEAST; by--)
+    for (int by = TL_CPU_MOST_APART; every && by >= TL_CPU_LEAST_APART; by--)
         tl_cpu_fork_end(g, &f[by], NULL);
 }
 
