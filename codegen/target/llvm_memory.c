@@ -42,12 +42,21 @@ WEAK(is_managed, "_ZN4llvm9isManagedERKNS_5ValueE");
 WEAK(is_image, "_ZN4llvm7isImageERKNS_5ValueE");
 WEAK(value_type_list, "_ZN4llvm6SDNode16getValueTypeListENS_3EVTE");
 WEAK(library_functions, "_ZNK4llvm21TargetLibraryInfoImpl10getLibFuncENS_9StringRefERNS_7LibFuncE");
+WEAK(managed_static, "_ZNK4llvm17ManagedStaticBase21RegisterManagedStaticEPFPvvEPFvS1_E");
 WEAK(x86_unfold_table, "_ZN4llvm17lookupUnfoldTableEj");
 WEAK(x86_broadcast_table, "_ZN4llvm30lookupBroadcastFoldTableBySizeEjj");
-static const char *const LOCKED[] = {
-    find_one_annotation, find_all_annotations, is_texture,         is_surface,
-    is_sampler,          is_managed,           is_image,           value_type_list,
-    library_functions,   x86_unfold_table,     x86_broadcast_table};
+static const char *const LOCKED[] = {find_one_annotation,
+                                     find_all_annotations,
+                                     is_texture,
+                                     is_surface,
+                                     is_sampler,
+                                     is_managed,
+                                     is_image,
+                                     value_type_list,
+                                     library_functions,
+                                     x86_unfold_table,
+                                     x86_broadcast_table,
+                                     managed_static};
 
 /* What they get: one piece for each thread that runs out of memory there. */
 enum { RESERVES = 4, RESERVE_BYTES = 256 << 10 };
