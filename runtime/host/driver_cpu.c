@@ -170,11 +170,11 @@ static void run_programs(const job *j, char *scratch, int64_t begin, int64_t end
         ctx.count = tl_launch_run(j->launch, p.linear, end, ctx.pid);
         ctx.rows = tl_launch_rows(j->launch, p.linear, end, ctx.pid, ctx.count);
         j->code->entry(&ctx, j->launch->slots);
+        ctx.pid[0] = p.first + ctx.count - 1;
+        ctx.pid[1] = p.row + ctx.rows - 1;
         p.linear += (int64_t)ctx.count * ctx.rows;
         if (p.linear >= end)
             return;
-        ctx.pid[0] = p.first + ctx.count - 1;
-        ctx.pid[1] = p.row + ctx.rows - 1;
         tl_launch_next_pid(j->launch, p.linear, ctx.pid);
     }
 }
