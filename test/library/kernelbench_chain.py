@@ -1,8 +1,8 @@
 """A chain of KernelBench's level 2: kernels one after the other, beside what a peer (NumPy, PyTorch) computes.
 
-A peer has array(x), its own kind of a NumPy array of f32; shape(v); and a method for each step, which gives the function of an array that the
-step computes: linear, conv, value, norm, pool, reduce, log_sum_exp, softmax. Chain calls these as the chain is built and keeps the functions,
-so that both sides can be run again.
+A peer has array(x), its own kind of a NumPy array of f32, and a method for each step, which gives the function of an array that the step
+computes: linear, conv, value, norm, pool, reduce, softmax. Chain calls these as the chain is built and keeps the functions, so that both
+sides can be run again.
 """
 import os
 import re
@@ -328,7 +328,7 @@ class Chain:
 
     def step(self, name, *more):
         spatial = tuple(range(2, self.got.ndim)) if self.got is not None else ()
-        axes = {"rows": (1, ), "all": (1, *spatial), "depth": (2, ), "height": spatial[-2:-1], "mean": spatial}
+        axes = {"rows": (1, ), "all": (1, *spatial), "depth": (2, ), "height": spatial[-2:-1]}
         if name == "linear":
             self.linear(*more)
         elif name in ("conv", "transposed"):
