@@ -127,6 +127,16 @@ def three(n, missing):
     return (missing, ) * (3 - len(n)) + tuple(n)
 
 
+def value(words, text, b, a=None):
+    """The function of an array v of an expression in which all elements are here; b has one number for each of v's axis 1."""
+    text = re.sub(r"here \? (.*?) : -inf", r"\1", text)
+
+    def f(v):
+        spread = b.reshape(1, -1, *(1, ) * (v.ndim - 2))
+        return eval(text, {**words, "v": v, "u": v, "b": spread, "a": a() if a else None})  # pylint: disable=eval-used
+    return f
+
+
 def library_layer(form, text):
     """A convolution with nothing after it, or one function of the library's: the library's kernel, and its constants. Else None."""
     layer, f = {"conv": "conv3d.conv3d", "transposed": "conv3d.conv3d_transpose"}.get(form), re.fullmatch(r"v|(activation\.\w+)\(v\)", text)

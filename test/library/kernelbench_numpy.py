@@ -1,14 +1,13 @@
 """The steps of a chain of KernelBench in NumPy, f64: each method gives the function of an array."""
 import math
 import os
-import re
 import sys
 import types
 
 import numpy as np
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "conformance"))
-from kernelbench_chain import EPS, three, volume  # noqa: E402
+from kernelbench_chain import EPS, three, value, volume  # noqa: E402
 from rows_kernels_conv3d import backward, forward  # noqa: E402
 from rows_kernels_volumes import pooled  # noqa: E402
 
@@ -41,16 +40,6 @@ WORDS = {
     "sum": lambda x, axis, keep, where: x.sum(1, keepdims=True),
     "softmax": types.SimpleNamespace(log_sum_exp=lambda u, _axis: log_sum_exp(u), softmax=lambda u, _axis: np.exp(u) / np.exp(u).sum(1, keepdims=True)),
 }
-
-
-def value(words, text, b, a=None):
-    """The function of an array v of an expression in which all elements are here; b has one number for each of v's axis 1."""
-    text = re.sub(r"here \? (.*?) : -inf", r"\1", text)
-
-    def f(v):
-        spread = b.reshape(1, -1, *(1, ) * (v.ndim - 2))
-        return eval(text, {**words, "v": v, "u": v, "b": spread, "a": a() if a else None})  # pylint: disable=eval-used
-    return f
 
 
 class NumPy:

@@ -39,8 +39,7 @@ import torch.nn.functional as F  # noqa: E402
 
 import tile  # noqa: E402
 from kernelbench import LEVEL_1, LEVEL_2, said  # noqa: E402
-from kernelbench_chain import Chain  # noqa: E402
-from kernelbench_numpy import value  # noqa: E402
+from kernelbench_chain import Chain, value  # noqa: E402
 
 warnings.simplefilter("ignore")  # of the library, compiled as source
 for option in (-1, -3):  # PyTorch's results come from memory that malloc keeps: M_TRIM_THRESHOLD, M_MMAP_THRESHOLD
