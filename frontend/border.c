@@ -119,6 +119,8 @@ static TlValue *near_start(TlSema *s, TlBorder border, TlValue *x, TlValue *exte
         x = tl_cast(&s->b, x, TL_I64);
         return with(s, TL_OP_MIN, with(s, TL_OP_MAX, x, -far), far);
     }
+    if (tl_dtype_bits(x->type->dtype) <= 32) /* is near */
+        return tl_cast(&s->b, x, TL_I64);
     TlDtype d = is_u64 ? TL_U64 : TL_I64;
     TlValue *period = tl_cast(&s->b, period_of(s, border, extent), d);
     x = tl_binary(&s->b, TL_OP_REM, tl_cast(&s->b, x, d), period);

@@ -185,7 +185,8 @@ static void clamped_interval(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef st
         return;
     }
     LLVMValueRef least = a->least[i], most = a->most[i];
-    a->bounded[i] = least && most ? LLVMBuildICmp(g->b, LLVMIntSGT, extent, zero, "") : never;
+    bool ends = (least && most) || f->mirror;
+    a->bounded[i] = ends ? LLVMBuildICmp(g->b, LLVMIntSGT, extent, zero, "") : never;
     if (least) {
         a->bounded[i] = LLVMBuildAnd(g->b, a->bounded[i],
                                      LLVMBuildICmp(g->b, LLVMIntULT, least, extent, ""), "");

@@ -91,16 +91,110 @@ static LLVMValueRef border_vector(TlCpuGen *g, TlOp *op, TlCpuAccess *a, const T
     return fits ? x : LLVMBuildSelect(g->b, inside, x, other, "");
 }
 
+/* ---- at the other end, or mirrored ---- */
+
+/* Lanes in the other order. */
+static LLVMValueRef reversed(TlCpuGen *g, LLVMValueRef x)
+{
+    LLVMValueRef order[TL_NEST_LANES];
+    int w = tl_gen_width_of(x);
+    for (int k = 0; k < w; k++)
+        order[k] = tl_cpu_i32(g, w - 1 - k);
+    return LLVMBuildShuffleVector(g->b, x, LLVMGetPoison(LLVMTypeOf(x)),
+                                  LLVMConstVector(order, (unsigned)w), "");
+}
+
+/* Those of the vector's elements that are inside, from position `from` on; others are 0. */
+static LLVMValueRef inside_vector(TlCpuGen *g, const TlType *elem, TlCpuAccess *a,
+                                  const TlCpuAt *at, int i, LLVMValueRef from, LLVMValueRef also)
+{
+    int w = at->width;
+    LLVMValueRef lane = tl_gen_iota(&g->gen, g->i64, w),
+                 extent = tl_gen_splat(&g->gen, a->view->extent[i], w),
+                 read = LLVMBuildICmp(g->b, LLVMIntULT,
+                                      LLVMBuildAdd(g->b, lane, tl_gen_splat(&g->gen, from, w), ""),
+                                      extent, "");
+    TlCpuAt moved = *at;
+    moved.idx[at->lane] = LLVMBuildSub(g->b, from, a->start[i], "");
+    TlCpuSpot s = tl_cpu_view_spot(g, a, &moved, true);
+    TL_ASSERT(!s.mask && !s.apart, "a border's vector has gaps");
+    if (s.uniform)
+        read = LLVMBuildAnd(g->b, read, tl_gen_splat(&g->gen, s.uniform, w), "");
+    if (also)
+        read = LLVMBuildAnd(g->b, read, also, "");
+    return tl_cpu_masked_load(g, elem, s.ptr, read, tl_gen_const(&g->gen, elem, 0, w), w, false);
+}
+
+/* The other vector that one from `here` on takes from: from its first element to behind its last.
+ * Returned: does it have all lanes that are outside, of one end? Below, those are from 0 on; above,
+ * they end with the array. Of arrays of few elements, or far from them, it may not. */
+static LLVMValueRef find_other(TlCpuGen *g, TlMirror way, LLVMValueRef here, LLVMValueRef end,
+                               LLVMValueRef n, LLVMValueRef *out_from)
+{
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), one = tl_gen_int(&g->gen, 1),
+                 below = LLVMBuildICmp(g->b, LLVMIntSLT, here, zero, ""),
+                 above = LLVMBuildNot(g->b, below, ""), from, to;
+    if (way == TL_MIRROR_WRAP) {
+        LLVMValueRef by = LLVMBuildSelect(g->b, below, n, LLVMBuildNeg(g->b, n, ""), "");
+        from = LLVMBuildAdd(g->b, here, by, "");
+        to = LLVMBuildAdd(g->b, end, by, "");
+    } else { /* position x is at `sum` - x */
+        int64_t last = way == TL_MIRROR_REFLECT ? 0 : -1;
+        LLVMValueRef sum = LLVMBuildAdd(g->b, n, n, "");
+        sum = LLVMBuildSub(g->b, sum, tl_gen_int(&g->gen, last + 2), "");
+        sum = LLVMBuildSelect(g->b, below, tl_gen_int(&g->gen, last), sum, "");
+        from = LLVMBuildAdd(g->b, LLVMBuildSub(g->b, sum, end, ""), one, "");
+        to = LLVMBuildAdd(g->b, LLVMBuildSub(g->b, sum, here, ""), one, "");
+    }
+    *out_from = from;
+    LLVMValueRef begins = LLVMBuildICmp(g->b, LLVMIntSGE, from, zero, ""),
+                 ends = LLVMBuildICmp(g->b, LLVMIntSLE, to, n, ""),
+                 has =
+                     LLVMBuildSelect(g->b, way == TL_MIRROR_WRAP ? below : above, begins, ends, ""),
+                 one_end =
+                     LLVMBuildOr(g->b, above, LLVMBuildICmp(g->b, LLVMIntSLE, end, n, ""), "");
+    return LLVMBuildAnd(g->b, has, one_end, "");
+}
+
+/* A vector that lies across one end of the array, or outside: what is inside of it, and beside that
+ * a vector from the other end, or the same end turned round; else lane by lane.
+ *
+ *     wrap       positions  E-2 E-1  E  E+1      lanes  E-2 E-1  .   .    and  .  .  0   1
+ *     symmetric  positions   -2  -1  0   1               .   .   0   1    and  1  0  .   . */
+static LLVMValueRef mirrored_vector(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at, int i,
+                                    LLVMValueRef here)
+{
+    TlType elem = tl_cpu_elem_of(op->out[0]->type);
+    TlMirror way = a->a->axis[i].affine.mirror;
+    int w = at->width;
+    LLVMValueRef n = a->view->extent[i], from,
+                 end = LLVMBuildAdd(g->b, here, tl_gen_int(&g->gen, w), "");
+    TlCpuFork f = tl_cpu_fork(g, find_other(g, way, here, end, n, &from));
+    LLVMValueRef position = LLVMBuildAdd(g->b, tl_gen_iota(&g->gen, g->i64, w),
+                                         tl_gen_splat(&g->gen, here, w), ""),
+                 outside =
+                     LLVMBuildICmp(g->b, LLVMIntUGE, position, tl_gen_splat(&g->gen, n, w), ""),
+                 turned = way == TL_MIRROR_WRAP ? outside : reversed(g, outside),
+                 x = inside_vector(g, &elem, a, at, i, here, NULL),
+                 y = inside_vector(g, &elem, a, at, i, from, turned);
+    y = way == TL_MIRROR_WRAP ? y : reversed(g, y);
+    tl_cpu_fork_else(g, &f, LLVMBuildSelect(g->b, outside, y, x, ""));
+    return tl_cpu_fork_end(g, &f, tl_cpu_load_apart(g, op, a, at));
+}
+
 /* Where bounds of an index tile change something. NULL: there is no instruction for that. A vector
  * whose numbers of i32 wrap, so that it has both ends of the view, is seldom. */
 static LLVMValueRef load_border(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at)
 {
     TlType elem = tl_cpu_elem_of(op->out[0]->type);
     int i = lane_tile(a, at), bytes = (int)tl_gen_elem_bytes(&elem);
-    if (i < 0 || !a->low[i] || a->a->axis[i].affine.unit ||
-        !tl_cpu_can_permute(g, bytes, at->width) || (!g->m.masks && bytes < 4))
+    if (i < 0 || !a->low[i] || a->a->axis[i].affine.unit || (!g->m.masks && bytes < 4))
         return NULL;
     LLVMValueRef here = LLVMBuildAdd(g->b, a->start[i], at->idx[at->lane], "");
+    if (a->a->axis[i].affine.mirror)
+        return mirrored_vector(g, op, a, at, i, here);
+    if (!tl_cpu_can_permute(g, bytes, at->width))
+        return NULL;
     if (a->a->axis[i].affine.dtype != TL_I32)
         return border_vector(g, op, a, at, i, here);
     here = LLVMBuildSExt(g->b, LLVMBuildTrunc(g->b, here, g->i32, ""), g->i64, "");

@@ -6,6 +6,7 @@
 #include "codegen/nest/dot_insn.h"
 #include "ir/rewrite.h"
 #include "passes/analysis/axis_info.h"
+#include "passes/analysis/border_index.h"
 
 struct TlNests;
 
@@ -106,6 +107,7 @@ typedef struct TlNestAffine {
         *most; /* tiles of one number; both NULL: it is a slice, with i32 of 2^31 elements */
     bool least_wins; /* where it is above the other one */
     bool fits;       /* both are inside of the view unless that is empty */
+    TlMirror mirror; /* outside of the view it is this, without bounds */
     /* Rows of `unit` elements, which the terms and bounds count (nest_fold.c): element j is number
      * (sum + j / unit, within the bounds) * unit + j % unit + behind. 0: each is its own. */
     int64_t unit, behind;
@@ -127,7 +129,8 @@ typedef struct TlNestAxis {
 /* Is it bounded, or a pattern, and so no slice where elements are tested? */
 static inline bool tl_nest_is_clamped(const TlNestAxis *x)
 {
-    return x->affine.least || x->affine.most || x->affine.period || x->affine.unit;
+    const TlNestAffine *f = &x->affine;
+    return f->least || f->most || f->mirror || f->period || f->unit;
 }
 /* A memory op: what is known of it before the run. */
 typedef struct TlNestAccess {

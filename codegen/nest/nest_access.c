@@ -240,11 +240,20 @@ static TlNestAffine find_pattern(const TlNests *plan, TlValue *v)
                : (TlNestAffine){.is = false};
 }
 
-static TlNestAffine find_affine(const TlNests *plan, TlValue *v, bool loads)
+/* Index tile `axis` of the view. */
+static TlNestAffine find_affine(const TlNests *plan, TlValue *v, bool loads, const TlValue *view,
+                                uint32_t axis)
 {
     TlNestAffine a = {.is = true};
     int iotas = 0;
-    TlValue *all = v;
+    TlValue *all = v, *mirrored = NULL;
+    a.mirror = loads ? tl_border_index(v, view, axis, &mirrored) : TL_MIRROR_NONE;
+    if (a.mirror) {
+        a.dtype = TL_I64;
+        bool is = mirrored->type->dtype == TL_I64 && mirrored->type->rank == 1 &&
+                  add_terms(&a, mirrored, false, &iotas, 0) && iotas == 1 && is_moderate(plan, &a);
+        return is ? a : (TlNestAffine){.is = false};
+    }
     v = loads ? find_rows(&a, v) : v;
     if (v->def && v->def->opcode == TL_OP_CAST && v->type->dtype == TL_I64 &&
         tl_in(v->def, 0)->type->dtype == TL_I32)
@@ -290,7 +299,7 @@ static void find_slices(TlNests *plan, TlNestAccess *a)
     for (uint32_t i = 0; may && i < p->naxes; i++) {
         TlNestAffine *f = &a->axis[i].affine;
         if (p->axes[i].kind == TL_AXIS_TILE)
-            *f = find_affine(plan, p->index[i].value, a->loads);
+            *f = find_affine(plan, p->index[i].value, a->loads, p->base, i);
         bool in_vectors = tl_place_dim(p, i) == lane && stride_of(plan->fn, p->base, i) == 1;
         if ((f->period || f->unit) && !in_vectors)
             *f = (TlNestAffine){.is = false};

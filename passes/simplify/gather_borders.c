@@ -9,11 +9,13 @@
  *         yield %b
  *     }
  *
- * Where all is inside, bounds change no position, so that both arms load the same. On the CPU a
- * loop nest asks itself which of its vectors the bounds leave as they are, once for all loads in
- * it (codegen/nest): so taps of a stencil need no copies of what they read. GPUs keep the if. */
+ * Where all is inside, bounds change no position, nor do the other borders (border_index.h), so
+ * both arms load the same. On the CPU a loop nest asks itself which of its vectors the bounds leave
+ * as they are, once for all loads in it (codegen/nest): so taps of a stencil need no copies of what
+ * they read. GPUs keep the if. */
 #include "ir/rewrite.h"
 #include "passes/analysis/axis_info.h"
+#include "passes/analysis/border_index.h"
 #include "passes/analysis/facts.h"
 #include "passes/pass.h"
 
@@ -100,11 +102,13 @@ static bool is_start(const TlValue *v, const void *start)
 /* Is v `start`, or start + iota, where that is within the axis? It may be known not to be below. */
 static bool is_bounded(const TlValue *v, const TlValue *start, bool slice, Axis axis)
 {
-    const TlValue *x = beside(v, TL_OP_MIN, is_last, &axis);
+    TlValue *of = NULL;
+    bool mirrors = tl_border_index(v, axis.view, axis.axis, &of) != TL_MIRROR_NONE;
+    const TlValue *x = mirrors ? of : beside(v, TL_OP_MIN, is_last, &axis);
     if (!x && slice)
         return false;
     x = x ? x : v;
-    const TlValue *above = beside(x, TL_OP_MAX, is_zero, NULL);
+    const TlValue *above = mirrors ? NULL : beside(x, TL_OP_MAX, is_zero, NULL);
     x = above ? above : x;
     if (slice)
         x = beside(x, TL_OP_ADD, is_start, start);
