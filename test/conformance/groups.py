@@ -59,6 +59,7 @@ GROUPS = {
         "every few elements of memory": "strides_[!o]*", "windows that move over memory": "windows_*",
         "rows and planes at any index, addresses of 32 bits": "sums_of_planes_*",
         "index tiles that count up, inside and at the border": "affine_*", "tiles of short rows": "short_*",
+        "tiles of few columns, by columns": "columns_*",
         "fields of rows that an index tile lists": "fields_*", "lanes that gather from one place": "one_place_*",
         "several programs at once": "wide_*", "whole rows as one axis": "fold_*",
     }, "programs of the grid": {
