@@ -237,8 +237,12 @@ static int chain_width(const TlNests *plan, TlValue *v, int limit, bool own, Wal
     if (plan->place[v->id].way == TL_NEST_PUTS_ROWS)
         return width_of_rows(plan, v->def, limit, walk, why);
     limit = width_of_op(plan, v->def, limit, walk->apart, why);
-    if (plan->place[v->id].way == TL_NEST_INTERLEAVES)
+    if (plan->place[v->id].way == TL_NEST_INTERLEAVES) {
+        const TlType *from = tl_in(v->def, 0)->type;
         limit = width_of_join(plan, v->def, limit, why);
+        if (limit > from->shape[tl_nest_last_axis(from)])
+            return limit; /* which are its operand's along the axis before the last one */
+    }
     if (plan->place[v->id].way == TL_NEST_TURNS_WORDS)
         return limit; /* from memory */
     if (v->def->opcode == TL_OP_BROADCAST && !tl_nest_keeps_lanes(v->def))
