@@ -11,10 +11,14 @@
  *     %t = select (iota == 0), %p, %q          %t0 = %p, %t1 = %q, %t2 = %q
  *     store %y, %i, 0, %t                      store %y, %i, 0, %t0, ...
  *
+ * A transposed tile is that whose rows are the columns; rows of a tile's neighbouring elements
+ * (reshape %v : tile<f32, 256> to tile<f32, 128, 2>) have every second element of what is loaded.
+ *
  * On the CPU, loads of neighbouring columns share what they load, and stores of such are
  * interleaved (codegen/nest/nest_join.c). Where rows only go through, they are one axis with their
  * neighbours there (nest_fold.c), which is better still: so this is done only where columns meet
- * what has none, by a reduction along the rows or a column that they repeat. GPUs keep tiles.
+ * what has none, by a reduction along the rows, a column that they repeat or a transposition. GPUs
+ * keep tiles.
  *
  *   1. groups   values with rows of so many elements, which ops take one from another
  *   2. check    what makes and takes the values of a group works column by column
@@ -44,26 +48,39 @@ typedef struct Split {
     Group *group;     /* by the least value id of it */
     uint32_t nvalues; /* that have such */
     TlMap columns;    /* value to its columns, TlValue ** */
-    TlMap only;       /* value with rows of one element to that without their axis */
+    TlMap only;       /* by value and axis of one element: the value without it */
 } Split;
-
-/* So many elements have its rows; 0: it is none with such. */
-static int columns_of(const TlType *t)
-{
-    bool is = t->kind == TL_TILE && t->rank > 0 && !t->ptr && tl_dtype_bits(t->dtype) >= 8;
-    int n = is ? t->shape[t->rank - 1] : 0;
-    return n > 1 && n <= MOST_COLUMNS ? n : 0;
-}
 
 static int last_of(const TlType *t)
 {
     return t->rank - 1;
 }
 
+static bool is_few(int n)
+{
+    return n > 1 && n <= MOST_COLUMNS;
+}
+
+/* The axis of a tile's columns: its last one, or the first one of a tile that is such transposed.
+ * -1: it has none. */
+static int axis_of(const TlType *t)
+{
+    if (t->kind != TL_TILE || t->rank == 0 || t->ptr || tl_dtype_bits(t->dtype) < 8)
+        return -1;
+    return is_few(t->shape[last_of(t)]) ? last_of(t) : t->rank == 2 && is_few(t->shape[0]) ? 0 : -1;
+}
+
+/* So many columns; 0: it has none. */
+static int columns_of(const TlType *t)
+{
+    int axis = axis_of(t);
+    return axis < 0 ? 0 : t->shape[axis];
+}
+
 static bool is_along_rows(const TlOp *op)
 {
     return op->opcode == TL_OP_REDUCE && columns_of(tl_in(op, 0)->type) &&
-           tl_attr_int(op, TL_ATTR_AXIS, 0) == last_of(tl_in(op, 0)->type);
+           tl_attr_int(op, TL_ATTR_AXIS, 0) == axis_of(tl_in(op, 0)->type);
 }
 
 static bool carries(const TlOp *op)
@@ -97,6 +114,135 @@ static TlValue *value_at(const TlOp *op, uint32_t i)
     return i < op->nin ? tl_in(op, i) : op->out[i - op->nin];
 }
 
+/* ---- 2. check ---- */
+
+/* The place's axis that is that one of the tile, if it is a slice; -1. */
+static int slice_of(const TlPlace *p, int dim)
+{
+    for (uint32_t i = 0; p->axes && !p->pointwise && i < p->naxes; i++)
+        if (tl_place_dim(p, i) == dim)
+            return p->axes[i].kind == TL_AXIS_SLICE ? (int)i : -1;
+    return -1;
+}
+
+/* Is the tile's axis a slice of the place, which is else the same for all of it? */
+static bool has_columns(const TlPlace *p, const TlType *t, int axis)
+{
+    if (slice_of(p, axis) < 0 || p->rank != t->rank || tl_dtype_bits(t->dtype) < 8 ||
+        memcmp(p->shape, t->shape, sizeof *t->shape * (size_t)t->rank) != 0)
+        return false;
+    const TlValue *also[] = {p->mask, p->other};
+    for (int i = 0; i < 2; i++)
+        if (also[i] && also[i]->type->rank && !tl_same_shape(also[i]->type, t))
+            return false;
+    return true;
+}
+
+/* Are all tiles among the operands of that shape, and none of packed elements? */
+static bool has_one_shape(const TlOp *op, const TlType *t)
+{
+    for (uint32_t i = 0; i < op->nin; i++) {
+        const TlType *x = tl_in(op, i)->type;
+        if (x->kind != TL_TILE ||
+            (x->rank && (!tl_same_shape(x, t) || x->ptr || tl_dtype_bits(x->dtype) < 8)))
+            return false;
+    }
+    return true;
+}
+
+/* Are every few elements of v, along its last axis, as well loaded or computed by themselves? */
+static bool has_parts(const TlValue *v, int depth)
+{
+    enum { MOST_DEPTH = 8 };
+    const TlOp *op = v->def;
+    const TlType *t = v->type;
+    if (!op || t->kind != TL_TILE || t->rank == 0 || depth > MOST_DEPTH)
+        return t->kind == TL_TILE && t->rank == 0;
+    if (op->opcode == TL_OP_CONST)
+        return true;
+    if (op->opcode == TL_OP_LOAD) {
+        TlPlace p = tl_op_place(op);
+        return tl_dtype_bits(t->dtype) >= 8 && slice_of(&p, last_of(t)) >= 0 &&
+               !(p.mask && p.mask->type->rank) && !(p.other && p.other->type->rank) &&
+               !v->uses->next;
+    }
+    if (!(tl_op_info(op->opcode)->flags & F_ELEM) || op->opcode == TL_OP_ASM || v->uses->next ||
+        !has_one_shape(op, t))
+        return false;
+    for (uint32_t i = 0; i < op->nin; i++)
+        if (!has_parts(tl_in(op, i), depth + 1))
+            return false;
+    return true;
+}
+
+/* Is it rows of neighbouring elements? */
+static bool takes_parts(const TlOp *op)
+{
+    const TlType *in = tl_in(op, 0)->type, *out = op->out[0]->type;
+    int n = columns_of(out), last = in->rank - 1;
+    if (op->opcode != TL_OP_RESHAPE || !n || axis_of(out) != last_of(out) ||
+        out->rank != in->rank + 1 || last < 0 || out->shape[last] * n != in->shape[last])
+        return false;
+    for (int d = 0; d < last; d++)
+        if (in->shape[d] != out->shape[d])
+            return false;
+    return has_parts(tl_in(op, 0), 0);
+}
+
+/* Are the result's columns none of the operand's, which may have some along another axis? */
+static bool begins_columns(const TlOp *op)
+{
+    const TlType *in = op->nin ? tl_in(op, 0)->type : NULL;
+    int axis = op->nout ? axis_of(op->out[0]->type) : -1;
+    if (op->opcode == TL_OP_BROADCAST)
+        return axis >= 0 && (in->rank == 0 || in->shape[axis] == 1);
+    return op->opcode == TL_OP_RESHAPE && takes_parts(op);
+}
+
+/* Which axis of the result is that of the operand's columns? */
+static int axis_behind(const TlOp *op, int axis)
+{
+    int by = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
+    return op->opcode == TL_OP_EXPAND   ? axis + (by <= axis)
+           : op->opcode == TL_OP_REDUCE ? axis - (by < axis)
+           : op->opcode == TL_OP_TRANS  ? 1 - axis
+                                        : axis;
+}
+
+/* Does an op, one of whose values has columns, work by these? */
+static bool works_by_columns(const TlOp *op)
+{
+    const TlType *out = op->nout ? op->out[0]->type : NULL,
+                 *in = op->nin ? tl_in(op, 0)->type : NULL;
+    int to = out ? axis_of(out) : -1, from = in ? axis_of(in) : -1;
+    bool passes = to >= 0 && from >= 0 && columns_of(in) == columns_of(out);
+    if (tl_op_info(op->opcode)->flags & F_ELEM)
+        return to >= 0 && op->opcode != TL_OP_ASM && has_one_shape(op, out);
+    switch ((int)op->opcode) {
+    case TL_OP_CONST:
+    case TL_OP_IOTA: return true;
+    case TL_OP_BROADCAST: return begins_columns(op) || (passes && from == to);
+    case TL_OP_TRANS: return passes && in->rank == 2 && axis_behind(op, from) == to;
+    case TL_OP_EXPAND: return passes && axis_behind(op, from) == to;
+    case TL_OP_RESHAPE:
+        return begins_columns(op) || (passes && from == last_of(in) && to == last_of(out));
+    case TL_OP_REDUCE:
+        return op->nin == 1 && !op->nregions &&
+               (is_along_rows(op) || (passes && axis_behind(op, from) == to));
+    case TL_OP_LOAD:
+    case TL_OP_STORE:
+    case TL_OP_INSIDE: {
+        TlPlace p = tl_op_place(op);
+        const TlType *t = p.value ? p.value->type : out;
+        for (uint32_t i = 0; i < p.naxes; i++)
+            if (columns_of(p.index[i].value->type))
+                return false;
+        return t && columns_of(t) && has_columns(&p, t, axis_of(t));
+    }
+    }
+    return false;
+}
+
 static void tie_op(Split *s, const TlOp *op)
 {
     const TlValue *first = NULL;
@@ -111,67 +257,13 @@ static void tie_op(Split *s, const TlOp *op)
                 tie(s, op->regions[0]->args[1 + i], op->out[i]);
         return;
     }
-    for (uint32_t i = 0; i < count_values(op) && !is_along_rows(op); i++) {
+    for (uint32_t i = 0; i < count_values(op) && !is_along_rows(op) && !begins_columns(op); i++) {
         const TlValue *v = value_at(op, i);
         if (!columns_of(v->type))
             continue;
         first = first ? first : v;
         tie(s, first, v);
     }
-}
-
-/* ---- 2. check ---- */
-
-/* Is the place's last axis the tile's, a slice, and is each row's place found without the column?
- */
-static bool has_columns(const TlPlace *p, const TlType *t)
-{
-    const TlAxis *last = p->axes && p->naxes ? &p->axes[p->naxes - 1] : NULL;
-    if (!last || p->pointwise || last->kind != TL_AXIS_SLICE || p->rank != t->rank ||
-        memcmp(p->shape, t->shape, sizeof *t->shape * (size_t)t->rank) != 0)
-        return false;
-    const TlValue *also[] = {p->mask, p->other};
-    for (int i = 0; i < 2; i++)
-        if (also[i] && also[i]->type->rank && !tl_same_shape(also[i]->type, t))
-            return false;
-    return true;
-}
-
-/* Are all tiles among the operands of that shape? */
-static bool has_one_shape(const TlOp *op, const TlType *t)
-{
-    for (uint32_t i = 0; i < op->nin; i++) {
-        const TlType *x = tl_in(op, i)->type;
-        if (x->kind != TL_TILE || (x->rank && !tl_same_shape(x, t)))
-            return false;
-    }
-    return true;
-}
-
-/* Does an op, one of whose values has columns, work by these? */
-static bool works_by_columns(const TlOp *op)
-{
-    const TlType *out = op->nout ? op->out[0]->type : NULL,
-                 *in = op->nin ? tl_in(op, 0)->type : NULL;
-    bool makes = out && columns_of(out), takes = in && columns_of(in);
-    if (tl_op_info(op->opcode)->flags & F_ELEM)
-        return makes && op->opcode != TL_OP_ASM && has_one_shape(op, out);
-    switch ((int)op->opcode) {
-    case TL_OP_CONST:
-    case TL_OP_IOTA: return true;
-    case TL_OP_BROADCAST: return makes && (takes || in->rank == 0 || in->shape[last_of(in)] == 1);
-    case TL_OP_EXPAND: return makes && takes;
-    case TL_OP_RESHAPE: return makes && takes && columns_of(in) == columns_of(out);
-    case TL_OP_REDUCE: return takes && op->nin == 1 && !op->nregions;
-    case TL_OP_LOAD:
-    case TL_OP_STORE:
-    case TL_OP_INSIDE: {
-        TlPlace p = tl_op_place(op);
-        const TlType *t = p.value ? p.value->type : out;
-        return t && columns_of(t) && has_columns(&p, t);
-    }
-    }
-    return false;
 }
 
 static void keep(Split *s, const TlValue *v)
@@ -213,13 +305,22 @@ static void price_op(Split *s, const TlOp *op, const TlValue *v)
 {
     const TlType *t = v->type;
     Group *g = group_of(s, v);
-    int n = columns_of(t);
+    int n = columns_of(t), axis = axis_of(t), beside = axis == last_of(t) ? axis - 1 : last_of(t);
     int64_t lanes = REGISTER / (tl_dtype_bits(t->dtype) / 8), rows = tl_type_elems(t) / n,
-            along = t->rank > 1 ? t->shape[t->rank - 2] : 1,
+            along = beside >= 0 ? t->shape[beside] : 1,
             vectors = rows / along * n * ((along + lanes - 1) / lanes),
             work = tl_elem_work(op->opcode)->cpu;
-    bool moves = op->opcode == TL_OP_LOAD || op->opcode == TL_OP_STORE;
-    if (moves) { /* columns are taken from as many vectors side by side */
+    bool moves = op->opcode == TL_OP_LOAD || op->opcode == TL_OP_STORE ||
+                 (op->opcode == TL_OP_RESHAPE && takes_parts(op));
+    if (op->opcode == TL_OP_TRANS) { /* from a home to another one */
+        g->meets = true;
+        g->rows += 2 * rows;
+    } else if (axis != last_of(t)) {
+        bool sums = is_along_rows(op); /* what of, into a home of its own */
+        g->meets |= sums;
+        g->rows += vectors * (sums ? 2 : work);
+        g->columns += vectors * (sums ? 1 : work);
+    } else if (moves) { /* columns are taken from as many vectors side by side */
         g->rows += rows;
         g->columns += vectors * n;
     } else if (is_along_rows(op)) {
@@ -257,8 +358,10 @@ static bool find_groups(Split *s)
             price_op(s, op, v);
         else
             keep_all(s, op);
-        if (is_along_rows(op))
+        if (is_along_rows(op)) /* what is put together has no columns from here */
             keep(s, op->out[0]);
+        if (begins_columns(op))
+            keep(s, tl_in(op, 0));
     }
     for (uint32_t i = 0; i < s->nvalues && !any; i++)
         any = pays(&s->group[i]);
@@ -267,9 +370,19 @@ static bool find_groups(Split *s)
 
 /* ---- 4. columns ---- */
 
+/* The type without an axis. */
+static const TlType *without_axis(const Split *s, const TlType *t, int axis)
+{
+    int32_t shape[TL_MAX_RANK];
+    for (int d = 0, n = 0; d < t->rank; d++)
+        if (d != axis)
+            shape[n++] = t->shape[d];
+    return tl_type_with_shape(s->fn->module->ctx, t, t->rank - 1, shape);
+}
+
 static const TlType *column_type(const Split *s, const TlType *t)
 {
-    return tl_type_with_shape(s->fn->module->ctx, t, t->rank - 1, t->shape);
+    return without_axis(s, t, axis_of(t));
 }
 
 static TlValue **columns_in(const Split *s, const TlValue *v)
@@ -277,73 +390,108 @@ static TlValue **columns_in(const Split *s, const TlValue *v)
     return tl_map_get_ptr(&s->columns, v);
 }
 
-/* The op once more, with types and operands of a column. */
-static TlValue *of_column(Split *s, TlBuilder *b, const TlOp *op, int c)
+static TlValue **columns_or_all(const Split *s, const TlOp *op, int c)
 {
-    const TlType *t = column_type(s, op->out[0]->type);
     TlValue **in = TL_NEW_ARRAY(s->arena, TlValue *, op->nin);
     for (uint32_t i = 0; i < op->nin; i++) {
         TlValue **of = columns_in(s, tl_in(op, i));
         in[i] = of ? of[c] : tl_in(op, i);
     }
-    return tl_op_like(b, op, op->nin, in, 1, &t)->out[0];
+    return in;
 }
 
-/* A load, store or `inside` of one column. */
-static TlOp *access_column(Split *s, TlBuilder *b, const TlOp *op, int64_t c)
+/* The op once more, with types and operands of a column. */
+static TlValue *of_column(const Split *s, TlBuilder *b, const TlOp *op, int c)
+{
+    const TlType *t = column_type(s, op->out[0]->type);
+    return tl_op_like(b, op, op->nin, columns_or_all(s, op, c), 1, &t)->out[0];
+}
+
+/* What is `by` steps further on along a slice. In i64: i32 could overflow where the slice did not.
+ */
+static TlValue *further(TlBuilder *b, TlValue *start, int64_t by)
+{
+    if (!by)
+        return start;
+    start = tl_cast(b, start, start->type->dtype == TL_U64 ? TL_U64 : TL_I64);
+    return tl_binary(b, TL_OP_ADD, start, tl_const_int(b, start->type, by));
+}
+
+/* A load, store or `inside` of one column, along the tile's axis. */
+static TlOp *access_column(const Split *s, TlBuilder *b, const TlOp *op, int axis, int c)
 {
     TlPlace p = tl_op_place(op);
-    uint32_t last = p.naxes - 1, at = (uint32_t)(&p.index[last] - op->in);
-    TlValue **in = TL_NEW_ARRAY(s->arena, TlValue *, op->nin);
-    for (uint32_t i = 0; i < op->nin; i++) {
-        TlValue **of = columns_in(s, tl_in(op, i));
-        in[i] = of ? of[c] : tl_in(op, i);
-    }
+    uint32_t i = (uint32_t)slice_of(&p, axis), at = (uint32_t)(&p.index[i] - op->in);
+    TlValue **in = columns_or_all(s, op, c);
     TlAxis *axes = TL_NEW_ARRAY(&s->fn->module->arena, TlAxis, p.naxes);
     memcpy(axes, p.axes, sizeof *axes * p.naxes);
-    axes[last] = (TlAxis){.kind = TL_AXIS_SCALAR};
-    if (c) { /* in i64: i32 could overflow where the slice did not */
-        TlValue *start = tl_cast(b, in[at], in[at]->type->dtype == TL_U64 ? TL_U64 : TL_I64);
-        in[at] =
-            tl_binary(b, TL_OP_ADD, start, tl_const_int(b, start->type, c * p.axes[last].step));
-    }
-    const TlType *t = op->nout ? column_type(s, op->out[0]->type) : NULL;
+    in[at] = further(b, in[at], (int64_t)c * axes[i].step);
+    axes[i] = (TlAxis){.kind = TL_AXIS_SCALAR};
+    const TlType *t = op->nout ? without_axis(s, op->out[0]->type, axis) : NULL;
     TlOp *made = tl_op_like(b, op, op->nin, in, op->nout, &t);
     tl_attr_set(s->fn, made, (TlAttr){.id = TL_ATTR_AXES, .n = p.naxes, .u.axes = axes});
     return made;
 }
 
-/* A value with rows of one element, without their axis. */
-static TlValue *only_column(Split *s, TlValue *v)
+/* Of v, of which the axis has one element: without it. */
+static TlValue *only_column(Split *s, TlValue *v, int axis)
 {
-    TlValue *known = tl_map_get_ptr(&s->only, v);
-    if (known)
-        return known;
+    uint64_t key = (uint64_t)v->id * TL_MAX_RANK + (uint64_t)axis, known;
+    if (tl_map_get(&s->only, key, &known))
+        return (TlValue *)(uintptr_t)known;
     TlOp *op = v->def;
     TlBuilder b = tl_builder_after(v);
-    const TlType *t = column_type(s, v->type);
-    bool each = op && tl_op_info(op->opcode)->flags & F_ELEM && op->opcode != TL_OP_ASM &&
-                has_one_shape(op, v->type);
+    const TlType *t = without_axis(s, v->type, axis);
     TlPlace p = {0};
     if (op && op->opcode == TL_OP_LOAD)
         p = tl_op_place(op);
     TlValue *made;
-    if (op && op->opcode == TL_OP_EXPAND && tl_attr_int(op, TL_ATTR_AXIS, 0) == last_of(v->type)) {
+    if (op && op->opcode == TL_OP_EXPAND && tl_attr_int(op, TL_ATTR_AXIS, 0) == axis) {
         made = tl_in(op, 0);
-    } else if (p.axes && has_columns(&p, v->type) && !(p.mask && p.mask->type->rank) &&
+    } else if (p.axes && has_columns(&p, v->type, axis) && !(p.mask && p.mask->type->rank) &&
                !(p.other && p.other->type->rank)) {
-        made = access_column(s, &b, op, 0)->out[0];
-    } else if (each) {
+        made = access_column(s, &b, op, axis, 0)->out[0];
+    } else if (op && tl_op_info(op->opcode)->flags & F_ELEM && op->opcode != TL_OP_ASM &&
+               has_one_shape(op, v->type)) {
         TlValue **in = TL_NEW_ARRAY(s->arena, TlValue *, op->nin);
         for (uint32_t i = 0; i < op->nin; i++)
-            in[i] = tl_in(op, i)->type->rank ? only_column(s, tl_in(op, i)) : tl_in(op, i);
+            in[i] = tl_in(op, i)->type->rank ? only_column(s, tl_in(op, i), axis) : tl_in(op, i);
         b = tl_builder_after(v);
         made = tl_op_like(&b, op, op->nin, in, 1, &t)->out[0];
     } else {
         made = tl_op_new(&b, TL_OP_RESHAPE, 1, &v, 1, &t, 0, 0, NULL)->out[0];
     }
-    tl_map_put_ptr(&s->only, v, made);
+    tl_map_put(&s->only, key, (uint64_t)(uintptr_t)made);
     return made;
+}
+
+/* Elements c, c + n, ... of v along its last axis (has_parts). */
+static TlValue *part(const Split *s, TlBuilder *b, TlValue *v, int n, int c)
+{
+    const TlOp *op = v->def;
+    int32_t shape[TL_MAX_RANK];
+    if (v->type->rank == 0)
+        return v;
+    memcpy(shape, v->type->shape, sizeof shape);
+    shape[last_of(v->type)] /= n;
+    const TlType *t = tl_type_with_shape(s->fn->module->ctx, v->type, v->type->rank, shape);
+    if (op->opcode == TL_OP_CONST)
+        return tl_const_bits(b, t, tl_attr(op, TL_ATTR_VALUE)->u.bits);
+    TlValue **in = TL_NEW_ARRAY(s->arena, TlValue *, op->nin);
+    for (uint32_t i = 0; i < op->nin; i++)
+        in[i] = op->opcode == TL_OP_LOAD ? tl_in(op, i) : part(s, b, tl_in(op, i), n, c);
+    if (op->opcode != TL_OP_LOAD)
+        return tl_op_like(b, op, op->nin, in, 1, &t)->out[0];
+    TlPlace p = tl_op_place(op);
+    uint32_t i = (uint32_t)slice_of(&p, last_of(v->type)), at = (uint32_t)(&p.index[i] - op->in);
+    TlAxis *axes = TL_NEW_ARRAY(&s->fn->module->arena, TlAxis, p.naxes);
+    memcpy(axes, p.axes, sizeof *axes * p.naxes);
+    in[at] = further(b, in[at], (int64_t)c * axes[i].step);
+    axes[i].width /= n;
+    axes[i].step *= n;
+    TlOp *made = tl_op_like(b, op, op->nin, in, 1, &t);
+    tl_attr_set(s->fn, made, (TlAttr){.id = TL_ATTR_AXES, .n = p.naxes, .u.axes = axes});
+    return made->out[0];
 }
 
 static TlValue *repeat(TlBuilder *b, TlValue *v, const TlType *t)
@@ -351,25 +499,33 @@ static TlValue *repeat(TlBuilder *b, TlValue *v, const TlType *t)
     return tl_broadcast(b, v, t->rank, t->shape);
 }
 
+static TlValue *of_shape(TlBuilder *b, TlValue *v, const TlType *t)
+{
+    return v->type->rank == 0 || tl_same_shape(v->type, t)
+               ? repeat(b, v, t)
+               : tl_op_new(b, TL_OP_RESHAPE, 1, &v, 1, &t, 0, 0, NULL)->out[0];
+}
+
 /* Column c of what op makes. */
 static TlValue *make_column(Split *s, TlBuilder *b, const TlOp *op, int c)
 {
-    const TlType *t = column_type(s, op->out[0]->type);
-    TlValue **of = op->nin ? columns_in(s, tl_in(op, 0)) : NULL;
+    const TlType *out = op->out[0]->type, *t = column_type(s, out);
+    TlValue *in = op->nin ? tl_in(op, 0) : NULL,
+            **of = in && !begins_columns(op) ? columns_in(s, in) : NULL;
     switch ((int)op->opcode) {
     case TL_OP_CONST: return tl_const_bits(b, t, tl_attr(op, TL_ATTR_VALUE)->u.bits);
     case TL_OP_IOTA: return tl_const_int(b, t, c);
     case TL_OP_BROADCAST:
         return repeat(b,
-                      of                              ? of[c]
-                      : tl_in(op, 0)->type->rank == 0 ? tl_in(op, 0)
-                                                      : only_column(s, tl_in(op, 0)),
+                      of                    ? of[c]
+                      : in->type->rank == 0 ? in
+                                            : only_column(s, in, axis_of(out)),
                       t);
-    case TL_OP_EXPAND:
-    case TL_OP_RESHAPE:
-        return of[c]->type->rank == 0 ? repeat(b, of[c], t) : of_column(s, b, op, c);
+    case TL_OP_TRANS: return of[c];
+    case TL_OP_EXPAND: return of_shape(b, of[c], t);
+    case TL_OP_RESHAPE: return of ? of_shape(b, of[c], t) : part(s, b, in, columns_of(out), c);
     case TL_OP_LOAD:
-    case TL_OP_INSIDE: return access_column(s, b, op, c)->out[0];
+    case TL_OP_INSIDE: return access_column(s, b, op, axis_of(out), c)->out[0];
     }
     return of_column(s, b, op, c);
 }
@@ -448,7 +604,7 @@ static void split_op(Split *s, TlOp *op)
     const TlValue *v = op->opcode == TL_OP_STORE ? tl_op_place(op).value : NULL;
     if (v && columns_in(s, v)) {
         for (int c = 0; c < columns_of(v->type); c++)
-            access_column(s, &b, op, c);
+            access_column(s, &b, op, axis_of(v->type), c);
         tl_op_erase(op);
     } else if (is_along_rows(op) && columns_in(s, tl_in(op, 0))) {
         TlValue *made = combine(s, &b, op);
@@ -476,9 +632,8 @@ static void split_block(Split *s, TlBlock *block)
     }
 }
 
-TlPassResult tl_pass_split_rows(TlFn *fn, TlPassCtx *px)
+static bool split_rows(TlFn *fn, TlArena *arena)
 {
-    TlArena *arena = px->scratch;
     Split s = {.fn = fn,
                .arena = arena,
                .parent = TL_NEW_ARRAY(arena, uint32_t, fn->nvalues + 1),
@@ -489,7 +644,17 @@ TlPassResult tl_pass_split_rows(TlFn *fn, TlPassCtx *px)
     for (uint32_t i = 0; i < fn->nvalues; i++)
         s.parent[i] = i;
     if (!find_groups(&s))
-        return TL_SAME;
+        return false;
     split_block(&s, fn->body);
-    return TL_CHANGED;
+    return true;
+}
+
+/* Once more, as columns may be tiles of few rows: each time, values lose an axis. */
+TlPassResult tl_pass_split_rows(TlFn *fn, TlPassCtx *px)
+{
+    bool changed = split_rows(fn, px->scratch);
+    for (int axes = 1; changed && axes < TL_MAX_RANK; axes++)
+        if (!split_rows(fn, px->scratch))
+            break;
+    return changed ? TL_CHANGED : TL_SAME;
 }

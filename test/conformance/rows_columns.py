@@ -7,6 +7,8 @@ import numpy as np
 from rows import row
 from values import Arr, exact, is_float, poison, random_bits, store
 
+from rows_packed import packed
+
 
 def values(t, seed, *shape):
     if not is_float(t):
@@ -166,3 +168,67 @@ row(
         "x": values("f32", 1, 0, 3), "w": values("f32", 2, 3), "s": values("f32", 3, 0), "y": poison("f32", 0, 3),
         "most": poison("f32", 0), "all": poison("f32", 0), "which": poison("i32", 0), "turned": poison("f32", 0, 3)
     }, lambda a: {n: exact(a[n]) for n in ("y", "most", "all", "turned")})
+
+# Turned round, of neighbouring elements, and several times: planes of rows of columns.
+TURN = """
+kernel k(const {t} x[N, {c}], const {t} p[{c}, N], {t} across[{c}, N], {t} down[N, {c}], {t} most[N], {t} squares[M],
+         {t} fours[M], const {t} image[4, K], const int B = {b})
+    grid(cdiv(N, B))
+{{
+    int i = pid(0) * B;
+    auto v = x[i +: B, 0 +: {c}];
+    auto w = p[0 +: {c}, i +: B];
+    across[0 +: {c}, i +: B] = trans(v) + w * col(iota({c}) == 1 ? ({t})3 : ({t})2);
+    down[i +: B, 0 +: {c}] = trans(w) - col(min(v, axis = 1));
+    most[i +: B] = max(w, axis = 0);
+    auto box = reshape(image[1 +: 2, 2 * i +: 2 * B], 2, B, 2);
+    squares[i +: B] = ({t})sum(sum(box, axis = 2), axis = 0);
+    auto (even, odd) = split(reshape(image[3, 2 * i +: 2 * B] + image[0, 2 * i + 1 +: 2 * B], B, 2));
+    fours[i +: B] = even * 3 - odd;
+}}
+"""
+
+
+def turn(a, c):
+    x, p, image, m = a["x"], a["p"], a["image"], len(a["fours"])
+    t = x.dtype
+    far = np.zeros((4, 2 * m + 1), t)
+    far[:, :image.shape[1]] = image
+    with np.errstate(over="ignore"):
+        scale = np.where(np.arange(c) == 1, 3, 2).astype(t)[:, None]
+        both = (far[3, :2 * m] + far[0, 1:2 * m + 1]).reshape(m, 2)
+        boxes = far[1:3, :2 * m].reshape(2, m, 2)
+        return {
+            "across": exact((x.T + p * scale).astype(t)), "down": exact((p.T - x.min(axis=1, keepdims=True)).astype(t)),
+            "most": exact(p.max(axis=0)), "squares": exact(boxes.sum(axis=(0, 2)).astype(t)),
+            "fours": exact((both[:, 0] * t.type(3) - both[:, 1]).astype(t))
+        }
+
+
+for k, t in enumerate(("u8", "i32", "f32", "f64", "i64")):
+    for c in (2, 3, 4):
+        for b, n, short in ((64, 150, 0), (32, 33, 5), (128, 1, 0), (16, 64, 1)):
+            row(
+                f"columns_turn_{t}_{c}_{b}_{n}", TURN.format(t=t, c=c, b=b), {
+                    "x": positive(t, k + c, n, c), "p": positive(t, 3, c, n), "across": poison(t, c, n),
+                    "down": poison(t, n, c), "most": poison(t, n), "squares": poison(t, n), "fours": poison(t, n),
+                    "image": positive(t, 5, 4, max(2 * n - short, 1))
+                }, lambda a, c=c: turn(a, c))
+
+# Of packed elements, which have no columns.
+for t in ("i4", "u4"):
+    values_of = packed(t, 3, 70, 4)
+    row(
+        f"columns_packed_{t}", f"""
+kernel k(const {t} x[N, 4], const i32 s[N], i32 y[N], i32 z[N, 4])
+    grid(cdiv(N, 64))
+{{
+    auto v = (i32)x[pid(0) * 64 +: 64, 0 +: 4];
+    y[pid(0) * 64 +: 64] = sum(v, axis = 1);
+    z[pid(0) * 64 +: 64, 0 +: 4] = v * col(s[pid(0) * 64 +: 64]);
+}}
+""", {
+            "x": values_of, "s": values("i32", 6, 70), "y": poison("i32", 70), "z": poison("i32", 70, 4)
+        }, lambda a: {
+            "y": exact(a["x"].sum(axis=1).astype(np.int32)), "z": exact((a["x"] * a["s"][:, None]).astype(np.int32))
+        })
