@@ -27,6 +27,7 @@
 #include <string.h>
 
 #include "ir/rewrite.h"
+#include "passes/analysis/picked.h"
 #include "passes/pass.h"
 
 enum {
@@ -38,6 +39,8 @@ enum {
 typedef struct Group {
     bool stays;            /* some op wants rows */
     bool meets;            /* columns meet what has none */
+    bool picks;            /* ... by single columns that are taken (passes/analysis/picked.h), */
+    bool parts;            /* of neighbouring elements: vectors are as well taken apart there */
     int64_t rows, columns; /* vectors that are computed, by the one and by the other */
 } Group;
 
@@ -321,10 +324,14 @@ static void price_op(Split *s, const TlOp *op, const TlValue *v)
         g->rows += vectors * (sums ? 2 : work);
         g->columns += vectors * (sums ? 1 : work);
     } else if (moves) { /* columns are taken from as many vectors side by side */
+        g->parts |= op->opcode == TL_OP_RESHAPE;
         g->rows += rows;
         g->columns += vectors * n;
     } else if (is_along_rows(op)) {
-        g->meets = true;
+        int64_t at;
+        bool picks = tl_picked_from(op, &at) != NULL;
+        g->meets |= !picks;
+        g->picks |= picks;
         g->rows += rows * n;
         g->columns += vectors;
     } else {
@@ -336,7 +343,7 @@ static void price_op(Split *s, const TlOp *op, const TlValue *v)
 
 static bool pays(const Group *g)
 {
-    return !g->stays && g->meets && g->columns < g->rows;
+    return !g->stays && (g->meets || (g->picks && !g->parts)) && g->columns < g->rows;
 }
 
 /* Its columns are to be made. */
