@@ -265,24 +265,31 @@ static LLVMValueRef int_to_float(TlGen *g, TlDtype from, TlDtype to, LLVMValueRe
 
 /* Vectors of f32 or f64 to integers of up to 32 bits, in vector instructions: LLVM makes scalars of
  * llvm.fptosi.sat on vectors for x86. NaN becomes 0; what is too small, the least number; what is
- * too great goes around the conversion, as the greatest number need not be a float. Those of 8 and
- * 16 bits go through i32. */
+ * too great, the greatest one, around the conversion where that is no float. Those of 8 and 16 bits
+ * go through i32. */
 static LLVMValueRef vector_to_int(TlGen *g, LLVMValueRef x, bool is_signed, LLVMTypeRef to)
 {
     int w = tl_gen_width_of(x), bits = (int)LLVMGetIntTypeWidth(LLVMGetElementType(to));
     LLVMTypeRef one = LLVMGetElementType(LLVMTypeOf(x)), wide = tl_gen_vec(g->i32, w);
+    bool exact = bits <= 16;
     uint64_t most = (1ull << (is_signed ? bits - 1 : bits)) - 1;
     double low = is_signed ? -1.0 - (double)most : 0;
     LLVMValueRef least = tl_gen_splat_const(LLVMConstReal(one, low), w);
-    LLVMValueRef past = tl_gen_splat_const(LLVMConstReal(one, 1.0 + (double)most), w);
+    LLVMValueRef past = tl_gen_splat_const(LLVMConstReal(one, (exact ? 0 : 1.0) + (double)most), w);
     LLVMValueRef zero = LLVMConstNull(LLVMTypeOf(x));
     LLVMValueRef over = LLVMBuildFCmp(g->b, LLVMRealOGE, x, past, "");
     LLVMValueRef is_nan = LLVMBuildFCmp(g->b, LLVMRealUNO, x, x, "");
     x = select_(g, LLVMBuildFCmp(g->b, LLVMRealOLT, x, least, ""), least, x);
-    x = select_(g, LLVMBuildOr(g->b, over, is_nan, ""), zero, x);
+    if (exact) {
+        x = select_(g, LLVMBuildFCmp(g->b, LLVMRealOGT, x, past, ""), past, x);
+        x = select_(g, is_nan, zero, x);
+    } else {
+        x = select_(g, LLVMBuildOr(g->b, over, is_nan, ""), zero, x);
+    }
     x = is_signed || bits < 32 ? LLVMBuildFPToSI(g->b, x, wide, "")
                                : LLVMBuildFPToUI(g->b, x, wide, "");
-    x = select_(g, over, like(x, most), x);
+    if (!exact)
+        x = select_(g, over, like(x, most), x);
     return bits == 32 ? x : LLVMBuildTrunc(g->b, x, to, "");
 }
 

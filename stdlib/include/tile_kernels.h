@@ -265,8 +265,8 @@ TILE_0_1 tile_status tile_attention(tile_kernels *kernels, tile_stream *stream, 
  *     dQ = scale ds K, dK = scale ds^T Q, dV = p^T dO, summed over the query heads of a head of K
  * dQ may be NULL, and so may dK and dV together: not computed. None for the mask. workspace:
  * tile_attention_backward_workspace(B, H, M) bytes at a multiple of 4. Sums are f32, in a fixed
- * order; p and ds are rounded to the type for their products. Otherwise the same. Three launches,
- * which cannot run in streams of a part. Thread-safe. */
+ * order; p and ds are rounded to the type for their products. Otherwise the same. Three launches
+ * or two, which cannot run in streams of a part. Thread-safe. */
 TILE_0_1 size_t tile_attention_backward_workspace(int64_t B, int64_t H, int64_t M);
 TILE_0_1 tile_status tile_attention_backward(tile_kernels *kernels, tile_stream *stream,
                                              tile_dtype type, int64_t B, int64_t H, int64_t HK,

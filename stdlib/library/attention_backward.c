@@ -4,8 +4,11 @@
  *    the options say.
  * 2. delta = sum(O dO) of each row, into the workspace.
  * 3. dQ, a program for some queries; dK and dV, a program for some keys, which adds up what the
- *    query heads of its head have, in order. */
+ *    query heads of its head have, in order. Or, on CPUs and in f32, all three by a program for a
+ *    head of keys, which computes five products where those have seven, and gives the same bits. */
 #include "stdlib/library/heads.h"
+
+#include <math.h>
 
 typedef struct Backward {
     TlLibAttention a;
@@ -81,41 +84,57 @@ static tile_status find_delta(tile_kernels *k, tile_stream *stream, const Backwa
     return tl_lib_launch(k, stream, &call, args, 3);
 }
 
-/* The kernel of the gradients `first` and, if there is one, `second`. */
+/* The kernel of these gradients. */
 static tile_status find_gradients(tile_kernels *k, tile_stream *stream, const Backward *b,
-                                  TlLibKernel kernel, const TlLibArray *first,
-                                  const TlLibArray *second)
+                                  TlLibKernel kernel, const TlLibArray *const *gradients, int count)
 {
-    tile_arg args[10 + TL_LIB_SCORES] = {
-        tl_lib_array_view(&b->q), tl_lib_array_view(&b->k), tl_lib_array_view(&b->v),
-        tl_lib_array_view(&b->grad), tl_lib_array_view(&b->mask),
-        tl_lib_numbers_of_rows(&b->a, b->a.options.lse),
-        tl_lib_numbers_of_rows(&b->a, b->delta), tl_lib_array_view(first)};
-    size_t n = 8;
-    if (second)
-        args[n++] = tl_lib_array_view(second);
+    tile_arg args[11 + TL_LIB_SCORES] = {tl_lib_array_view(&b->q),
+                                         tl_lib_array_view(&b->k),
+                                         tl_lib_array_view(&b->v),
+                                         tl_lib_array_view(&b->grad),
+                                         tl_lib_array_view(&b->mask),
+                                         tl_lib_numbers_of_rows(&b->a, b->a.options.lse),
+                                         tl_lib_numbers_of_rows(&b->a, b->delta)};
+    size_t n = 7;
+    for (int i = 0; i < count; i++)
+        args[n++] = tl_lib_array_view(gradients[i]);
     args[n++] = tile_arg_view(NULL, TILE_F32, 1, 0, 0, 0, 0, 0, 0, 0, 0); /* slope */
     tl_lib_put_scores(&b->a, args + n);
     TlLibCall call = call_of(b, kernel, tl_lib_attention_form(&b->a));
     return tl_lib_launch(k, stream, &call, args, n + TL_LIB_SCORES);
 }
 
+/* Do the programs of all three gradients, one for a head of keys, take less time than those of dQ,
+ * and of dK and dV, which are many? */
+static bool takes_one_kernel(const tile_kernels *k, const Backward *b)
+{
+    const TlLibAttention *a = &b->a;
+    if (a->type != TILE_F32 || tl_lib_has_dropout(a) || !b->dq.address || !b->dk.address)
+        return false;
+    const TlLibCall call = call_of(b, TL_LIB_attention_grads, tl_lib_attention_form(a));
+    double programs = (double)a->B * (double)a->HK, processors = tl_lib_processors(k);
+    double turns = ceil(programs / processors);
+    return tl_lib_fits(k, &call) && 5 * turns * processors <= 7 * programs;
+}
+
 static tile_status run(tile_kernels *k, tile_stream *stream, const Backward *b)
 {
     const TlLibAttention *a = &b->a;
+    const TlLibArray *const all[] = {&b->dq, &b->dk, &b->dv};
     tile_status status = TILE_OK;
     if (!a->B || !a->H)
         return TILE_OK;
     if (a->M)
         status = find_delta(k, stream, b);
+    if (status == TILE_OK && takes_one_kernel(k, b))
+        return find_gradients(k, stream, b, TL_LIB_attention_grads, all, 3);
     bool drop = tl_lib_has_dropout(a);
     if (status == TILE_OK && a->M && b->dq.address)
         status = find_gradients(k, stream, b, drop ? TL_LIB_attention_drop_dq : TL_LIB_attention_dq,
-                                &b->dq, NULL);
+                                all, 1);
     if (status == TILE_OK && a->N && b->dk.address)
-        status = find_gradients(k, stream, b,
-                                drop ? TL_LIB_attention_drop_dkdv : TL_LIB_attention_dkdv, &b->dk,
-                                &b->dv);
+        status = find_gradients(
+            k, stream, b, drop ? TL_LIB_attention_drop_dkdv : TL_LIB_attention_dkdv, all + 1, 2);
     return status;
 }
 

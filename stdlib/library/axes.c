@@ -59,10 +59,12 @@ static tile_status launch_reduce(tile_kernels *k, tile_stream *stream, const TlL
     double factor = reductions[reduction].mean ? 1 / (double)N : 1;
     const tile_arg args[] = {tl_lib_array_view(rows ? &matrix : x),
                              tl_lib_array_view(rows ? &vector : y), number_of(factor, x->type)};
-    TlLibCall call = {.function = "tile_reduce", .images = tl_lib_axes_images,
+    TlLibCall call = {.function = "tile_reduce",
+                      .images = tl_lib_axes_images,
                       .kernel = rows ? TL_LIB_reduce_rows : TL_LIB_reduce_middle,
-                      .type = x->type, .form = reductions[reduction].form,
-                      .sizes = {N, rows ? M : L}};
+                      .type = x->type,
+                      .form = reductions[reduction].form,
+                      .sizes = {N, rows ? M : L, reductions[reduction].place}};
     return tl_lib_launch(k, stream, &call, args, 3);
 }
 

@@ -241,6 +241,9 @@ for t, b, h, hk, m, n, d, bm, bn, o in SHAPES:
     kernel_row("attention", "attention_any_backward_dkdv", name,
                {**both, "dK": poison(t, b, hk, n, d), "dV": poison(t, b, hk, n, dv)},
                lambda a, grads=grads: grads(a, ("dK", "dV")), T=t, **small)
+    kernel_row("attention", "attention_any_backward", name,
+               {**both, "dQ": poison("f32", b, h, m, d), "dK": poison(t, b, hk, n, d), "dV": poison(t, b, hk, n, dv)},
+               lambda a, grads=grads: grads(a, ("dQ", "dK", "dV")), T=t, **small)
 
 # ---- sequences of different lengths ----------------------------------------------------------------------------------
 for t, from_q, from_k, h, hk, d, o in (
