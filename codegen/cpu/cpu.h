@@ -32,6 +32,8 @@ typedef struct TlCpuAccess {
     LLVMValueRef low[TL_MAX_VIEW_RANK], high[TL_MAX_VIEW_RANK];
     LLVMValueRef start[TL_MAX_VIEW_RANK];  /* i64: start of a slice */
     LLVMValueRef stride[TL_MAX_VIEW_RANK]; /* i64: elements per position (stride * step) */
+    /* Of rows that may lie apart: i64, elements from one to the next; i1, they do not. */
+    LLVMValueRef pitch, dense;
     TlGenView *view;
 } TlCpuAccess;
 
@@ -45,6 +47,12 @@ typedef struct TlCpuMark {
     int64_t number;
     LLVMValueRef at; /* i64 */
 } TlCpuMark;
+
+/* Lanes that a function masks again and again. */
+typedef struct TlCpuMask {
+    LLVMValueRef function, mask;
+    int width, from, to;
+} TlCpuMask;
 
 /* One of the programs that run abreast: what differs between them. */
 typedef struct TlCpuTurn {
@@ -74,6 +82,7 @@ struct TlCpuGen {
     bool whole;        /* everything is inside the arrays, as the program has asked (cpu_whole.c) */
     bool tests_lanes;  /* but along the lanes of its only nest, which tests there */
     TL_VEC(TlCpuMark) marks; /* of the program that is whole */
+    TL_VEC(TlCpuMask) masks; /* that registers hold */
     TlCpuTurn *turns;        /* programs that run abreast */
     int nturns, turn;        /* of those, the one that is built now; nturns 0: there are none */
     LLVMValueRef kept; /* i64: of the home that is filled now, rows that it has; NULL: none */
@@ -115,6 +124,14 @@ typedef struct TlCpuRowIndex {
     LLVMValueRef at, value;
 } TlCpuRowIndex;
 
+/* Of an access to rows that may lie apart: where one of them begins, counted from where vectors
+ * take turns. */
+typedef struct TlCpuNear {
+    const TlCpuAccess *access;
+    LLVMValueRef first; /* its address */
+    int64_t row;
+} TlCpuNear;
+
 /* What holds in a row of a nest, all positions along the lanes. */
 typedef struct TlCpuRow {
     const TlNest *nest;
@@ -124,6 +141,11 @@ typedef struct TlCpuRow {
     TL_VEC(LLVMValueRef) distance; /* of nest->next: elements to the next program's place */
     LLVMValueRef ahead;            /* the row to ask for while this one is stored; NULL: none */
     bool rows_inside;              /* of nest->forks_rows: what is built now is for that */
+    bool dense; /* what is built now is for a store of rows that may lie apart, and do not */
+    /* Of this turn, whose vectors follow each other, without branches between them: so many are
+     * around it; -1: there is no turn. */
+    int64_t turn_in;
+    TL_VEC(TlCpuNear) near;
 } TlCpuRow;
 
 /* What a store that goes down columns has computed for one vector of these: of homes, by the value
@@ -146,6 +168,10 @@ struct TlCpuAt {
     TlCpuColumn *column; /* NULL: homes are in memory */
     const TlNestSpread *spread; /* lanes are elements of memory, of its window; NULL: as they are */
     TlCpuFetch *fetch; /* NULL: no load asks */
+    /* An index along the lanes that is `behind` elements more than turn_from, with which rows that
+     * may lie apart begin; NULL: there is none. */
+    LLVMValueRef turn, turn_from;
+    int64_t behind;
     TlMap memo;        /* value id to LLVMValueRef, valid at this position */
 };
 
@@ -170,10 +196,10 @@ void tl_cpu_end_kernel(TlCpuGen *g);
 /* The function of a kernel of which as many programs as there are run several at once, by a
  * function of their own. */
 void tl_cpu_call_several(TlCpuGen *g, const char *symbol, LLVMValueRef each, LLVMValueRef several);
-/* The function `symbol`, which runs `folded` where the launch has what the plan's fold asks, else
- * `as_it_is`. g is of the latter's plan and has the slots of both. */
-void tl_cpu_call_folded(TlCpuGen *g, const char *symbol, LLVMValueRef as_it_is,
-                        LLVMValueRef folded);
+/* The function `symbol`, which runs `folded` where the launch has what `fold`, of its plan, asks,
+ * else `as_it_is`. g is of the latter's plan and has the slots of both. */
+void tl_cpu_call_folded(TlCpuGen *g, const TlNestFold *fold, const char *symbol,
+                        LLVMValueRef as_it_is, LLVMValueRef folded);
 /* A function of programs that run abreast, each its own turn; what is built next is of the first
  * one. */
 void tl_cpu_begin_abreast(TlCpuGen *g, const char *symbol, const TlSlots *slots);

@@ -242,6 +242,39 @@ static const TlCpuMark *mark_of(TlCpuGen *g, const TlCpuAccess *a, uint32_t i, L
     return NULL;
 }
 
+static void take_slice(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef at)
+{
+    TL_ASSERT(i >= 0 && (uint32_t)i < a->a->place.naxes, "axis %d of %u", i, a->a->place.naxes);
+    const TlAxis *axis = &a->a->place.axes[i];
+    a->start[i] = at;
+    if (!a->a->bounds) {
+        a->lo[i] = tl_gen_int(&g->gen, 0);
+        a->hi[i] = tl_gen_int(&g->gen, axis->width);
+    } else if (axis->step > 0) {
+        slice_interval(g, a, i, at,
+                       tl_cpu_affine_extent(g, &a->a->axis[i].affine, a->view->extent[i]));
+    }
+}
+
+/* Is it an axis of rows that may lie apart? */
+static bool is_row_axis(const TlCpuAccess *a, int i)
+{
+    return a->a->row && i + 1 == (int)a->a->place.naxes;
+}
+
+/* The row with which an access of such begins: its index is so many rows' elements. */
+static LLVMValueRef first_row(TlCpuGen *g, const TlCpuAccess *a, TlValue *index)
+{
+    TlWideInt n, row;
+    if (tl_const_int_value(index, &n))
+        return tl_gen_int(&g->gen, (int64_t)n / a->a->row);
+    const TlOp *op = index->def;
+    TL_ASSERT(op && op->opcode == TL_OP_MUL && tl_const_int_value(tl_in(op, 1), &row) &&
+                  row == a->a->row,
+              "rows begin within one");
+    return tl_gen_to_i64(&g->gen, tl_in(op, 0), tl_gen_scalar(&g->gen, tl_in(op, 0)));
+}
+
 static void prepare_axis(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef *offset)
 {
     TL_ASSERT(i >= 0 && (uint32_t)i < a->a->place.naxes, "axis %d of %u", i, a->a->place.naxes);
@@ -257,6 +290,13 @@ static void prepare_axis(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef *offse
     LLVMValueRef at =
         f->is ? affine_start(g, f) : tl_gen_to_i64(&g->gen, index, tl_gen_scalar(&g->gen, index));
     int64_t by = 0;
+    if (is_row_axis(a, i)) {
+        a->pitch = stride;
+        a->dense = LLVMBuildICmp(g->b, LLVMIntEQ, stride, tl_gen_int(&g->gen, a->a->row), "");
+        *offset = LLVMBuildAdd(g->b, *offset, tl_cpu_mul(g, first_row(g, a, index), stride), "");
+        take_slice(g, a, i, at);
+        return;
+    }
     const TlCpuMark *mark = mark_of(g, a, (uint32_t)i, at, &by);
     LLVMValueRef part = tl_cpu_mul(g, mark ? mark->at : at, stride),
                  *sum = LLVMIsAConstantInt(part) ? &a->shift : offset;
@@ -273,14 +313,8 @@ static void prepare_axis(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef *offse
         a->ok = a->ok ? LLVMBuildAnd(g->b, a->ok, in, "") : in;
         return;
     }
-    a->start[i] = at;
     a->stride[i] = tl_cpu_mul(g, stride, tl_gen_int(&g->gen, axis->step));
-    if (!a->a->bounds) {
-        a->lo[i] = tl_gen_int(&g->gen, 0);
-        a->hi[i] = tl_gen_int(&g->gen, axis->width);
-    } else if (axis->step > 0) {
-        slice_interval(g, a, i, at, tl_cpu_affine_extent(g, f, a->view->extent[i]));
-    }
+    take_slice(g, a, i, at);
 }
 
 bool tl_cpu_tests_axis(const TlCpuGen *g, const TlNestAccess *a, uint32_t i)
@@ -502,6 +536,28 @@ static LLVMValueRef shared_index(TlCpuGen *g, const TlCpuAccess *a, uint32_t i)
     return v->type->rank ? NULL : tl_gen_to_i64(&g->gen, v, tl_gen_scalar(&g->gen, v));
 }
 
+LLVMValueRef tl_cpu_rows_offset(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at,
+                                LLVMValueRef j)
+{
+    bool turns = at->turn && at->turn == j;
+    LLVMValueRef from = turns ? at->turn_from : j, row, column;
+    int w = tl_gen_width_of(j);
+    if (w > 1) /* there are instructions for 32 bits */
+        from = LLVMBuildTrunc(g->b, from, tl_gen_vec(g->i32, w), "");
+    LLVMValueRef n = tl_gen_splat(
+        &g->gen, LLVMConstInt(w > 1 ? g->i32 : g->i64, (unsigned long long)a->a->row, 0), w);
+    row = LLVMBuildUDiv(g->b, from, n, "");
+    column = turns ? tl_gen_int(&g->gen, at->behind % a->a->row)
+                   : LLVMBuildSub(g->b, from, tl_cpu_mul(g, row, n), "");
+    if (turns)
+        row = LLVMBuildAdd(g->b, row, tl_gen_int(&g->gen, at->behind / a->a->row), "");
+    if (w > 1) {
+        row = LLVMBuildZExt(g->b, row, tl_gen_vec(g->i64, w), "");
+        column = LLVMBuildZExt(g->b, column, tl_gen_vec(g->i64, w), "");
+    }
+    return LLVMBuildAdd(g->b, tl_cpu_mul(g, row, tl_gen_splat(&g->gen, a->pitch, w)), column, "");
+}
+
 TlCpuSpot tl_cpu_view_spot(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at, bool along_lanes)
 {
     bool all = tl_cpu_is_inside(a, at), rows = !all || tl_cpu_has_zero_rows(g, a, at);
@@ -547,7 +603,9 @@ TlCpuSpot tl_cpu_view_spot(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at,
                                                            : stepped_inside(g, a, (int)i, j));
         }
         LLVMValueRef part = j;
-        if (!is_const(a->stride[i], 1))
+        if (is_row_axis(a, (int)i))
+            part = tl_cpu_rows_offset(g, a, at, j);
+        else if (!is_const(a->stride[i], 1))
             part = tl_cpu_mul(g, j, tl_gen_splat(&g->gen, a->stride[i], tl_gen_width_of(j)));
         if (tl_gen_width_of(part) > 1)
             s.by_tiles &= k == TL_AXIS_TILE && !(whole && a->a->axis[i].affine.is);

@@ -41,6 +41,10 @@ bool tl_cpu_has_zero_rows(const TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt
  * one lane has these along no dimension: the nest's may be along another one. */
 TlCpuSpot tl_cpu_view_spot(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at, bool along_lanes);
 
+/* Elements from where an axis of rows that may lie apart begins to its position j. */
+LLVMValueRef tl_cpu_rows_offset(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at,
+                                LLVMValueRef j);
+
 /* ---- cpu_element.c: what loads are made of ---- */
 
 /* What is read outside. */
@@ -82,6 +86,13 @@ LLVMValueRef tl_cpu_load_looked_up(TlCpuGen *g, const TlCpuAccess *a, const TlTy
 
 /* So few have vectors with gaps, as an image's channels and parts of complex numbers are apart. */
 enum { TL_CPU_LEAST_APART = 2, TL_CPU_MOST_APART = 4 };
+
+/* ---- cpu_rows.c: rows of a few elements that may lie apart, as one axis ---- */
+
+LLVMValueRef tl_cpu_load_rows(TlCpuGen *g, const TlCpuAccess *a, const TlType *elem, TlCpuSpot *s,
+                              LLVMValueRef other, const TlCpuAt *at);
+void tl_cpu_store_rows(TlCpuGen *g, const TlCpuAccess *a, const TlType *elem, TlCpuSpot *s,
+                       const TlCpuAt *at, LLVMValueRef x, LLVMValueRef mask);
 
 /* ---- cpu_near.c: gathers whose lanes are near each other ---- */
 

@@ -580,12 +580,14 @@ LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
     TlCpuSpot s = tl_cpu_spot_at(g, a, at);
     if (at->width == 1)
         return tl_cpu_load_element(g, op, a, &s, at);
-    if (tl_cpu_has_zero_rows(g, a, at) && !s.apart) {
+    if (tl_cpu_has_zero_rows(g, a, at) && !s.apart && !a->a->row) {
         s.ptr = tl_cpu_spot_or_zeros(g, a, &s);
         s.uniform = NULL;
     }
     TlType elem = tl_cpu_elem_of(op->out[0]->type);
     LLVMValueRef other = tl_cpu_outside(g, a, &elem, at);
+    if (a->a->row)
+        return tl_cpu_load_rows(g, a, &elem, &s, other, at);
     if (!s.apart)
         tl_cpu_fetch_later(g, at->fetch, a, s.ptr, at->width * (int64_t)tl_gen_elem_bytes(&elem));
     if (!s.apart)

@@ -90,7 +90,9 @@ static void lower_twice(TlCpuGen *g)
     lower_part(g, false);
     g->whole = false;
     tl_cpu_leave_frames(g, views);
-    bool is_long = tl_cpu_would_be_long(g, from) && !g->l->di && g->plan->asked_in == g->fn->body;
+    /* of rows that may lie apart, tests would occupy the registers that addresses need */
+    bool is_long = (g->plan->rows_apart || tl_cpu_would_be_long(g, from)) && !g->l->di &&
+                   g->plan->asked_in == g->fn->body;
     tl_cpu_fork_else(g, &f, NULL);
     if (is_long)
         tl_cpu_call_part(g, "tested", lower_all);
@@ -521,7 +523,7 @@ static TlCpuGen lower_plan(TlLlvm *l, const TlCodegenOptions *options, TlArena *
 /* The functions of a kernel's programs: of each by itself, of several at once, of both with rows
  * folded. */
 typedef struct Bodies {
-    LLVMValueRef of[4];
+    LLVMValueRef of[6];
     int n;
 } Bodies;
 
@@ -552,25 +554,50 @@ static TlCpuGen lower_several(TlLlvm *l, const TlCodegenOptions *options, TlAren
     return g;
 }
 
+/* The function of the kernel, which asks the launch: of rows[0] and rows[1], where there are such,
+ * the first one's rows are also what the other one's are. */
+static void call_folds(TlCpuGen *g, TlArena *arena, const char *symbol, LLVMValueRef as_it_is,
+                       const LLVMValueRef *rows)
+{
+    const TlNestFold *fold = &g->plan->fold, *apart = &g->plan->apart;
+    LLVMValueRef one = rows[0];
+    if (rows[0] && rows[1] && fold->row) {
+        tl_cpu_call_folded(g, fold, tl_format(arena, "%s.whole", symbol), rows[1], rows[0]);
+        one = NULL;
+    } else if (rows[0] && rows[1]) {
+        tl_cpu_call_folded(g, apart, tl_format(arena, "%s.others", symbol), as_it_is, rows[1]);
+        as_it_is = g->function;
+    }
+    if (one)
+        tl_cpu_call_folded(g, fold, symbol, as_it_is, one);
+    else if (rows[1])
+        tl_cpu_call_folded(g, apart, symbol, as_it_is, rows[0] ? g->function : rows[1]);
+}
+
 static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena,
                                  const TlFn *fn, const char *symbol, Bodies *bodies)
 {
     TlNestMachine m = tl_nest_machine(l);
     TlNests *plan = tl_nest_plan(fn, &m, options->check, arena);
     plan = plan->pieces ? plan->pieces : plan;
-    TlNests *folded = plan->fold.plan;
-    const char *name = folded ? tl_format(arena, "%s.rows", symbol) : symbol;
-    TlCpuGen g = lower_several(l, options, arena, plan, name, NULL, bodies);
-    TlSlots slots = g.slots;
-    if (folded) {
-        name = tl_format(arena, "%s.folded", symbol);
-        TlCpuGen w = lower_several(l, options, arena, folded, name, &slots, bodies);
-        slots = w.slots;
-        tl_cpu_call_folded(&g, symbol, g.function, w.function);
+    const TlNestFold *folds[] = {&plan->fold, &plan->apart};
+    LLVMValueRef rows, functions[2] = {NULL};
+    bool asks = plan->fold.plan || plan->apart.plan;
+    TlCpuGen g = lower_several(l, options, arena, plan,
+                               asks ? tl_format(arena, "%s.rows", symbol) : symbol, NULL, bodies);
+    rows = g.function;
+    for (int k = 0; k < 2; k++) {
+        if (!folds[k]->plan)
+            continue;
+        const char *name = tl_format(arena, "%s.%s", symbol, k ? "apart" : "folded");
+        TlCpuGen w = lower_several(l, options, arena, folds[k]->plan, name, &g.slots, bodies);
+        take_new_slots(&g, &w);
+        functions[k] = w.function;
     }
+    call_folds(&g, arena, symbol, rows, functions);
     TlKernelCode k = {.fn = fn,
                       .symbol = symbol,
-                      .slots = slots,
+                      .slots = g.slots,
                       .scratch_bytes = plan->scratch_bytes,
                       .zeroed_bytes = (uint32_t)plan->zeroed_bytes,
                       .flags = (options->check ? TILE_KERNEL_CHECKED : 0) |

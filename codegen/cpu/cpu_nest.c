@@ -93,6 +93,15 @@ static void reach_rows(TlCpuGen *g, const TlNest *n, TlCpuBounds *b)
         tl_cpu_smaller(g, extent, LLVMBuildAdd(g->b, more, tl_gen_int(&g->gen, r->to), ""));
 }
 
+/* Elements that vectors of a nest go over together, so that it is known where in them rows begin
+ * that may lie apart; 0: there are no such rows, or they are fewer. */
+static int64_t turn_of(const TlCpuGen *g, const TlNest *n)
+{
+    bool may = n->lane >= 0 && n->width > 1 && !n->overlaps && !n->begins;
+    int64_t turn = may ? tl_nest_turn(g->plan, n->width) : 0;
+    return turn <= n->form.extent[n->lane] ? turn : 0;
+}
+
 TlCpuBounds tl_cpu_bounds(TlCpuGen *g, const TlNest *n, int64_t step)
 {
     TlCpuBounds b = {NULL};
@@ -121,8 +130,14 @@ TlCpuBounds tl_cpu_bounds(TlCpuGen *g, const TlNest *n, int64_t step)
     if (n->overlaps)
         b.all = n->end >= 0 ? LLVMConstInt(g->i1, 1, 0)
                             : LLVMBuildICmp(g->b, LLVMIntEQ, b.end, extent, "");
-    b.end = n->end >= 0 ? tl_gen_int(&g->gen, n->end)
-                        : LLVMBuildAnd(g->b, b.end, tl_gen_int(&g->gen, -step), "");
+    int64_t turn = turn_of(g, n);
+    if (n->end >= 0)
+        b.end = tl_gen_int(&g->gen, n->end);
+    else if (turn)
+        b.end = LLVMBuildSub(g->b, b.end, LLVMBuildURem(g->b, b.end, tl_gen_int(&g->gen, turn), ""),
+                             "");
+    else
+        b.end = LLVMBuildAnd(g->b, b.end, tl_gen_int(&g->gen, -step), "");
     if (b.begin) {
         LLVMValueRef up = LLVMBuildAdd(g->b, b.begin, tl_gen_int(&g->gen, step - 1), "");
         up = LLVMBuildAnd(g->b, up, tl_gen_int(&g->gen, -step), "");
@@ -244,6 +259,30 @@ static void at_lanes(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef i, const Bo
     run(g, &at, body);
 }
 
+/* What is found out from here on of where rows begin holds for all vectors that follow. */
+static void begin_turn(TlCpuGen *g, const TlCpuAt *at)
+{
+    at->row->near.len = 0;
+    at->row->turn_in = at->whole ? (int64_t)g->conditional : -1;
+}
+
+/* Vectors of one turn after the other, from .. to - 1. */
+static void turns(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef from, LLVMValueRef to,
+                  int64_t turn, const Body *body)
+{
+    TlCpuAt at = *outer;
+    TlCpuLoop l;
+    tl_cpu_loop_begin(g, &l, from, to, turn, 0, NULL);
+    begin_turn(g, &at);
+    at.turn_from = l.i;
+    for (at.behind = 0; at.behind < turn; at.behind += at.width) {
+        at.turn = LLVMBuildAdd(g->b, l.i, tl_gen_int(&g->gen, at.behind), "");
+        at_lanes(g, &at, at.turn, body, NULL);
+    }
+    tl_cpu_loop_end(g, &l, NULL);
+    begin_turn(g, outer);
+}
+
 /* The vectors from .. to - 1, of which there is one; with constants, a loop without a test before
  * it, or none. */
 static void some_lanes(TlCpuGen *g, const TlCpuAt *at, LLVMValueRef from, LLVMValueRef to,
@@ -252,16 +291,26 @@ static void some_lanes(TlCpuGen *g, const TlCpuAt *at, LLVMValueRef from, LLVMVa
     TlCpuLoop l;
     LLVMValueRef state[TL_NEST_SUMS];
     uint32_t states = tl_cpu_sliding_states(g, at);
+    int64_t turn = at->whole ? turn_of(g, at->row->nest) : 0;
     if (states)
         tl_cpu_sliding_begin(g, at, from, state);
     if (LLVMIsAConstantInt(from) && LLVMIsAConstantInt(to)) {
         int64_t begin = LLVMConstIntGetSExtValue(from), end = LLVMConstIntGetSExtValue(to);
         bool repeated = g->whole && at->whole && at->row->nest->repeated;
+        if (turn && !repeated && end - begin >= turn && begin % g->plan->rows_apart == 0) {
+            int64_t all = (end - begin) / turn * turn;
+            turns(g, at, from, tl_gen_int(&g->gen, begin + all), turn, body);
+            begin += all;
+            repeated = true;
+        }
         for (; repeated && begin < end; begin += at->width)
             at_lanes(g, at, tl_gen_int(&g->gen, begin), body, states ? state : NULL);
         if (begin >= end)
             return;
         tl_cpu_loop_known(g, &l, begin, end, at->width, states, state);
+    } else if (turn) {
+        turns(g, at, from, to, turn, body);
+        return;
     } else {
         tl_cpu_loop_begin(g, &l, from, to, at->width, states, state);
         if (!at->whole)
@@ -285,7 +334,9 @@ static void part_of_lanes(TlCpuGen *g, const TlCpuAt *at, LLVMValueRef from, LLV
     else if (!known && tl_cpu_sliding_states(g, at)) /* it reads before the loop */
         branch = tl_cpu_branch(g, LLVMBuildICmp(g->b, LLVMIntSLT, from, to, ""), true, "some",
                                "none");
+    begin_turn(g, at);
     some_lanes(g, at, from, to, body);
+    at->row->turn_in = -1;
     tl_cpu_join(g, branch);
 }
 
@@ -330,6 +381,16 @@ static void whole_part(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef begin, LL
         stream_with(g, outer->row, n->joined->store[k], &first);
     tl_cpu_prefetch_store(g, outer->row, &first);
     LLVMValueRef inside = n->forks_rows ? are_rows_inside(g, n, &at) : NULL;
+    if (store && store->a->row) {
+        TlCpuFork f = tl_cpu_fork(g, store->dense);
+        at.row->dense = true;
+        part_of_lanes(g, &at, begin, end, body);
+        at.row->dense = false;
+        tl_cpu_fork_else(g, &f, NULL);
+        part_of_lanes(g, &at, begin, end, body);
+        tl_cpu_fork_end(g, &f, NULL);
+        return;
+    }
     if (inside) {
         TlCpuFork f = tl_cpu_fork(g, inside);
         at.row->rows_inside = true;
@@ -493,7 +554,7 @@ static void unrolled(TlCpuGen *g, TlCpuAt *at, const TlCpuBounds *bounds, const 
 static LLVMValueRef columns_stream(TlCpuGen *g, const TlNest *n, TlCpuAt *at)
 {
     const TlCpuAccess *a = tl_cpu_access_of(g, n->op);
-    TlCpuRow row = {.nest = n};
+    TlCpuRow row = {.nest = n, .turn_in = -1};
     LLVMValueRef p[2], all = NULL;
     for (int k = 0; k < 2; k++) {
         at->idx[n->rows_dim] = tl_gen_int(&g->gen, k);
@@ -587,7 +648,7 @@ void tl_cpu_nest_abreast(TlCpuGen *g, const TlNest *n, TlCpuBody body, void *use
     at.whole = true;
     at.idx[n->lane] = tl_gen_int(&g->gen, 0);
     for (int i = 0; i < g->nturns; i++) {
-        row[i].nest = n;
+        row[i] = (TlCpuRow){.nest = n, .turn_in = -1};
         tl_cpu_take_turn(g, i);
         tl_cpu_read_rows(g, &row[i], &at);
         const TlCpuAccess *a = tl_cpu_access_of(g, n->op);
@@ -629,7 +690,7 @@ static void by_rows(TlCpuGen *g, TlCpuAt *at, const TlCpuBounds *bounds, const B
 void tl_cpu_nest(TlCpuGen *g, const TlNest *n, TlCpuBody run_body, void *user)
 {
     Body body = {run_body, user};
-    TlCpuRow row = {.nest = n};
+    TlCpuRow row = {.nest = n, .turn_in = -1};
     TlCpuAt at;
     TlCpuBounds bounds = tl_cpu_bounds(g, n, n->width);
     tl_cpu_at_init(g, &at, n->form.rank, n->form.lane, n->width);

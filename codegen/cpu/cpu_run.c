@@ -230,7 +230,10 @@ void tl_cpu_end_kernel(TlCpuGen *g)
     tl_gen_debug_end(&g->gen); /* the loop over programs is of no line */
     if (tl_cpu_length(g) > LONG)
         call_program(g);
-    end_counting(g, g->program, g->pid, g->pid_end, tl_nest_at_once(g->plan, 0));
+    int by = tl_nest_at_once(g->plan, 0);
+    if (g->plan->alone & 1) /* no loop, before which what is seldom needed would be computed */
+        g->pid_end = LLVMBuildAdd(g->b, g->pid, LLVMConstInt(g->i32, (unsigned)by, 0), "");
+    end_counting(g, g->program, g->pid, g->pid_end, by);
     end_counting(g, g->row, g->pid1, g->pid1_end, tl_nest_at_once(g->plan, 1));
     tl_cpu_stream_end(g);
     LLVMBuildRetVoid(g->b);
@@ -459,13 +462,13 @@ void tl_cpu_call_several(TlCpuGen *g, const char *symbol, LLVMValueRef each, LLV
 
 /* ---- whole rows as one axis ---- */
 
-/* i1: are the view's rows of so many elements, and one after the other? */
-static LLVMValueRef has_whole_rows(TlCpuGen *g, const TlGenView *v, int64_t row)
+/* i1: are the view's rows of so many elements, and one after the other, or maybe apart? */
+static LLVMValueRef has_whole_rows(TlCpuGen *g, const TlGenView *v, int64_t row, bool apart)
 {
     int last = v->rank - 1;
     LLVMValueRef n = tl_gen_int(&g->gen, row),
                  has = LLVMBuildICmp(g->b, LLVMIntEQ, v->extent[last], n, "");
-    for (int d = last; d-- > 0;) {
+    for (int d = apart ? 0 : last; d-- > 0;) {
         LLVMValueRef whole = LLVMBuildMul(g->b, v->extent[d + 1], v->stride[d + 1], ""),
                      is = LLVMBuildICmp(g->b, LLVMIntEQ, v->stride[d], whole, "");
         has = LLVMBuildAnd(g->b, has, is, "");
@@ -473,9 +476,8 @@ static LLVMValueRef has_whole_rows(TlCpuGen *g, const TlGenView *v, int64_t row)
     return has;
 }
 
-static LLVMValueRef may_run_folded(TlCpuGen *g)
+static LLVMValueRef may_run_folded(TlCpuGen *g, const TlNestFold *f)
 {
-    const TlNestFold *f = &g->plan->fold;
     LLVMValueRef may = LLVMConstInt(g->i1, 1, 0), one = LLVMConstInt(g->i32, 1, 0);
     for (uint32_t axis = 0; f->alone >> axis; axis++) {
         if (!(f->alone >> axis & 1))
@@ -488,7 +490,7 @@ static LLVMValueRef may_run_folded(TlCpuGen *g)
     tl_gen_params(&g->gen);
     for (uint32_t i = 0; i < f->views.len; i++) {
         const TlGenView *v = g->view[f->views.data[i]->id];
-        may = LLVMBuildAnd(g->b, may, has_whole_rows(g, v, f->row), "");
+        may = LLVMBuildAnd(g->b, may, has_whole_rows(g, v, f->row, f->apart), "");
     }
     for (uint32_t i = 0; i < f->dense.len; i++) {
         const TlGenView *v = g->view[f->dense.data[i]->id];
@@ -499,11 +501,12 @@ static LLVMValueRef may_run_folded(TlCpuGen *g)
     return may;
 }
 
-void tl_cpu_call_folded(TlCpuGen *g, const char *symbol, LLVMValueRef as_it_is, LLVMValueRef folded)
+void tl_cpu_call_folded(TlCpuGen *g, const TlNestFold *fold, const char *symbol,
+                        LLVMValueRef as_it_is, LLVMValueRef folded)
 {
     LLVMValueRef codes[2] = {folded, as_it_is}, args[2];
     begin_function(g, symbol);
-    LLVMValueRef may = may_run_folded(g);
+    LLVMValueRef may = may_run_folded(g, fold);
     LLVMBasicBlockRef blocks[2] = {tl_gen_block(&g->gen, "folded"), tl_gen_block(&g->gen, "rows")};
     args[0] = g->ctx;
     args[1] = g->params;

@@ -103,6 +103,10 @@ static void store_vector(TlCpuGen *g, const TlCpuAccess *a, const TlType *type, 
     TlType elem = tl_cpu_elem_of(type);
     TlNestForm form = tl_nest_form(type);
     LLVMValueRef mask = tl_cpu_lanes_inside(g, s, at->width);
+    if (a->a->row) {
+        tl_cpu_store_rows(g, a, &elem, s, at, x, mask);
+        return;
+    }
     if (at->whole && at->row->streams) {
         TL_ASSERT(!s->apart && !s->mask, "a streaming store with a mask");
         /* the row's index may come from a tile, whose elements are anywhere */

@@ -144,9 +144,17 @@ typedef struct TlNestAccess {
     bool has_interval; /* along each slice, positions that are inside follow each other */
     bool shares_places; /* another load has an index tile of it, too */
     bool forks;        /* masks are slow: whole vectors have code of their own */
+    int64_t row;       /* along its last axis, rows of so many elements lie apart; 0: none do */
     int64_t reads_to;  /* with a pattern: elements of a period, up to which vectors read */
     TlNestAxis axis[TL_MAX_VIEW_RANK];
 } TlNestAccess;
+/* Elements of the rows, which may lie apart, that a view's last axis is; 0: it is none. */
+int64_t tl_nest_row_of(const TlValue *view);
+/* Rows that lie apart are loaded and stored by pieces of vectors: longer ones would cross lines of
+ * the cache more often. */
+enum { TL_NEST_PIECE_BYTES = 16 };
+/* Elements after which such rows begin with a vector again; 0: there are none in the plan. */
+int64_t tl_nest_turn(const struct TlNests *plan, int width);
 /* The axis of a view that gives the tile's axis `dim`, when it is a slice of step 1; else -1. */
 int tl_nest_slice_of(const TlPlace *p, int dim);
 int tl_nest_steps_of(const TlPlace *p, int dim); /* of any step > 0 */
@@ -643,6 +651,7 @@ typedef struct TlNestFold {
      * bit for each, there is one program. */
     TL_VEC(const TlValue *) views;
     uint32_t alone;
+    bool apart;           /* the rows of `views` may lie apart */
     struct TlNests *plan; /* the function's; NULL: it is the plan that this is a part of */
 } TlNestFold;
 
@@ -712,7 +721,9 @@ typedef struct TlNests {
     int strip;
     int64_t lead;      /* columns before those of tiles with a halo (nest_halo.c) */
     const char *uncut; /* why not, where loops carry tiles */
-    TlNestFold fold;
+    uint32_t alone;    /* axes of the grid along which there is one program, a bit for each */
+    int64_t rows_apart;     /* elements of the rows that some views' last axis is; 0: of none */
+    TlNestFold fold, apart; /* where rows lie one after the other; else where they are whole */
 } TlNests;
 /* A load along `lane` whose elements are widened, each one of the last axis' elements: n of them
  * are a word, and the load's is number `at` of the whole axis. n 1: it is no such. (nest_words.c)
@@ -826,8 +837,8 @@ void tl_nest_drop_unused(TlFn *fn, TlArena *arena);       /* pure ops and loads 
  * so that these begin with lines of memory; NULL: as it is. */
 TlFn *tl_nest_lead(const TlFn *fn, const TlNestMachine *m, TlArena *arena, int64_t *out_lead);
 /* nest_fold.c. The function with whole rows of arrays as one axis, but for its plan, and what it
- * asks of a launch. */
-TlNestFold tl_nest_fold(const TlFn *fn, const TlNestMachine *m, TlArena *arena);
+ * asks of a launch. apart: those that may lie apart, of which there must be some. */
+TlNestFold tl_nest_fold(const TlFn *fn, const TlNestMachine *m, bool apart, TlArena *arena);
 /* nest_dense.c. The same of arrays whose elements lie side by side, which a launch decides. */
 TlNestFold tl_nest_dense(const TlFn *fn, TlArena *arena);
 /* Does a launch decide? */

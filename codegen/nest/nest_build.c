@@ -298,6 +298,10 @@ static void verify_all(const TlNests *plan)
     verify(plan);
     if (plan->wide)
         verify(plan->wide);
+    if (plan->fold.plan)
+        verify_all(plan->fold.plan);
+    if (plan->apart.plan)
+        verify_all(plan->apart.plan);
 }
 
 static void run_passes(TlNests *plan)
@@ -318,11 +322,13 @@ static void run_passes(TlNests *plan)
     tl_nest_find_wanted(plan);
     tl_nest_assign_offsets(plan);
     tl_nest_stream(plan);
-    tl_nest_prefetch(plan);
-    tl_nest_find_sliding(plan);
-    tl_nest_find_frames(plan);
-    tl_nest_place_frames(plan);
-    tl_nest_find_abreast(plan);
+    if (!plan->rows_apart) { /* elements of a vector have one distance */
+        tl_nest_prefetch(plan);
+        tl_nest_find_sliding(plan);
+        tl_nest_find_frames(plan);
+        tl_nest_place_frames(plan);
+        tl_nest_find_abreast(plan);
+    }
     verify(plan);
 }
 
@@ -361,28 +367,54 @@ static TlNests *plan_function(const TlFn *fn, const TlNestMachine *m, bool check
     return plan;
 }
 
+/* Of rows that may lie apart, one program at a time. */
+static TlNests *plan_rows_apart(const TlNestFold *fold, const TlNestMachine *m, TlArena *arena,
+                                uint64_t zeroed_bytes)
+{
+    TlNests *plan = new_plan(fold->fn, m, false, arena);
+    plan->zeroed_bytes = zeroed_bytes;
+    plan->rows_apart = fold->row;
+    run_passes(plan);
+    return plan;
+}
+
+/* Another function for launches of which more is known. */
+static void add_fold(TlNests *plan, TlNestFold *to, const TlNestFold *fold)
+{
+    TlNests *made = fold->apart ? plan_rows_apart(fold, &plan->m, plan->arena, plan->zeroed_bytes)
+                                : plan_function(fold->fn, &plan->m, plan->check, plan->arena,
+                                                plan->zeroed_bytes);
+    if (made->pieces)
+        return;
+    made->fold = (TlNestFold){
+        .row = fold->row, .work = fold->work, .more = fold->more, .apart = fold->apart};
+    made->alone = fold->alone;
+    if (made->wide)
+        made->wide->alone = fold->alone;
+    tl_nest_share_scratch(plan, made);
+    *to = *fold;
+    to->plan = made;
+}
+
 TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlArena *arena)
 {
     TL_ASSERT(fn->body && fn->module, "'%s' has no body", fn->name);
-    TlNestFold fold = check ? (TlNestFold){0} : tl_nest_fold(fn, m, arena);
+    TlNestFold none = {0}, fold = check ? none : tl_nest_fold(fn, m, false, arena),
+               apart = check ? none : tl_nest_fold(fn, m, true, arena);
     if (!check && !fold.fn)
         fold = tl_nest_dense(fn, arena);
-    bool always = fold.fn && !tl_nest_fold_asks(&fold);
-    TlNests *plan = plan_function(always ? fold.fn : fn, m, check, arena, 0);
-    if (!fold.fn || (!always && plan->pieces))
+    bool always = fold.fn && !tl_nest_fold_asks(&fold),
+         always_apart = !always && apart.fn && !tl_nest_fold_asks(&apart);
+    TlNests *plan = always_apart ? plan_rows_apart(&apart, m, arena, 0)
+                                 : plan_function(always ? fold.fn : fn, m, check, arena, 0);
+    if (always || always_apart)
+        plan->fold = always ? fold : apart;
+    if (always || plan->pieces)
         return plan;
-    plan->fold = fold;
-    if (always)
-        return plan;
-    TlNests *folded = plan_function(fold.fn, m, check, arena, plan->zeroed_bytes);
-    if (folded->pieces) {
-        plan->fold = (TlNestFold){0};
-        return plan;
-    }
-    folded->fold = (TlNestFold){.row = fold.row, .work = fold.work, .more = fold.more};
-    tl_nest_share_scratch(plan, folded);
-    plan->fold.plan = folded;
+    if (fold.fn)
+        add_fold(plan, &plan->fold, &fold);
+    if (apart.fn && !always_apart)
+        add_fold(plan, &plan->apart, &apart);
     verify_all(plan);
-    verify_all(folded);
     return plan;
 }

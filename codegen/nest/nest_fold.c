@@ -12,6 +12,11 @@
  * pid(0) * 3. Where W is 3 and the grid has one program along that axis, such programs are like
  * those of [N, 3]: each run asks, and goes on in the one code or the other.
  *
+ * Where an array says how far apart its rows are, x[N : sx, W], these may have gaps between them.
+ * Such launches have code of their own: the view's attribute `row` says that its only axis is rows
+ * of 3, whose distance is the view's stride, and each part of a row is loaded or stored by itself
+ * (cpu_rows.c). What is computed has full vectors all the same.
+ *
  * Neighbouring columns, and those at a border, are elements so many further on, but for some of the
  * columns; what is said of each column is put together from numbers.
  *
@@ -23,7 +28,7 @@
  *               whole rows of arrays without gaps, or may; what else has these works element by
  *               element, carries them, or repeats a row
  *   2. columns  which column a load takes for each one
- *   3. price    vectors that become fewer, with more for each
+ *   3. price    vectors that become fewer, with more for each; of rows apart, also the parts
  *   4. fold     the function once more, with types of one axis less */
 #include <string.h>
 
@@ -46,6 +51,8 @@ typedef struct Fold {
     int32_t rows, row; /* the last two extents of the tiles */
     int64_t work;      /* ops of those */
     int64_t more;      /* that they become in addition */
+    bool may_lie_apart;                       /* rows of arrays that say how far these are */
+    int64_t accesses, accesses_apart, weight; /* loads and stores; what ops cost */
     TlNestFold asks;
     TlMap copy;        /* value to the copy's */
     TlOp *start;       /* the copy's first op */
@@ -101,14 +108,26 @@ static void ask_view(Fold *f, const TlValue *view)
     tl_vec_push(f->arena, &f->asks.views, view);
 }
 
-/* Is a parameter row-major without gaps, its rows of the tiles' length? If not, a launch may say
- * so. */
+static const TlParam *param_of(const Fold *f, const TlValue *base)
+{
+    return base->def || base->block->parent || !f->of->info
+               ? NULL
+               : &f->of->info->params.data[base->index];
+}
+
+/* Are a parameter's rows as far apart as it says, and taken so? */
+static bool lies_apart(const Fold *f, const TlValue *base)
+{
+    const TlParam *p = f->may_lie_apart ? param_of(f, base) : NULL;
+    return p && p->rank >= 2 && p->stride[p->rank - 2].kind != TILE_DIM_DENSE;
+}
+
+/* Is a parameter row-major, its rows of the tiles' length, without gaps or apart where that is
+ * taken? If not, a launch may say so. */
 static bool has_whole_rows(Fold *f, const TlValue *base)
 {
-    if (base->def || base->block->parent || !f->of->info)
-        return false;
-    const TlParam *p = &f->of->info->params.data[base->index];
-    if (p->rank < 2)
+    const TlParam *p = param_of(f, base);
+    if (!p || p->rank < 2)
         return false;
     bool may = true, is = true;
     for (int d = 0; d < p->rank; d++) {
@@ -116,10 +135,12 @@ static bool has_whole_rows(Fold *f, const TlValue *base)
         bool dense = stride->kind == TILE_DIM_DENSE, last = d + 1 == p->rank,
              one = last && stride->kind == TILE_DIM_CONST && stride->value == 1;
         may &= dense || one || !last; /* rows of elements that lie apart are no vectors */
-        is &= dense || one;
+        is &= dense || one || f->may_lie_apart;
     }
     const TlDim *row = &p->extent[p->rank - 1];
+    const TlDim *from_row = &p->stride[p->rank - 2];
     may &= row->kind != TILE_DIM_CONST || row->value == f->row;
+    may &= f->may_lie_apart || from_row->kind != TILE_DIM_CONST || from_row->value == f->row;
     if (may && !(is && row->kind == TILE_DIM_CONST))
         ask_view(f, base);
     return may;
@@ -268,6 +289,11 @@ static bool takes_rows(Fold *f, const TlOp *op)
         if (p.axes[i].kind == TL_AXIS_TILE && p.index[i].value->type->rank != 1)
             return false;
     int64_t n = count_shifts(f, shift, &ends);
+    if (lies_apart(f, p.base)) {
+        f->accesses_apart++;
+        if (!slice || n > 1 || ends || shift[0])
+            return false;
+    }
     f->more += (n > 1 ? n - 1 : 0) + SELECT_WORK * ends;
     return n <= MOST_LOADS && (loads || (n == 1 && !ends && shift[0] == 0));
 }
@@ -323,7 +349,11 @@ static bool may_fold(Fold *f, const TlOp *op)
     if (!whole)
         return true;
     f->work += op->nregions ? 0 : 1;
-    if (op->opcode == TL_OP_LOAD || op->opcode == TL_OP_STORE)
+    bool is_access = op->opcode == TL_OP_LOAD || op->opcode == TL_OP_STORE,
+         is_element = tl_op_info(op->opcode)->flags & F_ELEM;
+    f->accesses += is_access;
+    f->weight += is_element ? tl_elem_work(op->opcode)->cpu : 0;
+    if (is_access)
         return takes_rows(f, op); /* index tiles are others */
     if (op->opcode == TL_OP_BROADCAST)
         return tl_in(op, 0)->type->rank == 0 || repeats_row(f, op);
@@ -335,6 +365,42 @@ static bool may_fold(Fold *f, const TlOp *op)
 
 /* ---- 3. price ---- */
 
+/* Parts of rows, of all of a tile's, each of which is loaded or stored by itself where rows lie
+ * apart: a piece has elements of several. */
+static int64_t count_parts(const Fold *f, int64_t bytes)
+{
+    int64_t piece = TL_NEST_PIECE_BYTES / bytes, all = (int64_t)f->rows * f->row, parts = 0;
+    for (int64_t i = 0; i < all; i++)
+        parts += i % piece == 0 || i % f->row == 0;
+    return parts;
+}
+
+/* Is what is loaded from rows that may lie apart stored to them? A row that begins in what was
+ * stored under a mask then waits for that. */
+static bool waits(const Fold *f)
+{
+    for (const TlOp *op = f->of->body->first; op; op = tl_walk_next(op, NULL))
+        for (const TlOp *to = f->of->body->first; to; to = tl_walk_next(to, NULL))
+            if (op->opcode == TL_OP_LOAD && to->opcode == TL_OP_STORE &&
+                tl_op_place(op).base == tl_op_place(to).base)
+                return (f->row & (f->row - 1)) != 0;
+    return false;
+}
+
+/* The same where rows may lie apart, in quarters of what a part takes. */
+static bool pays_apart(const Fold *f, int64_t bytes, int64_t lanes)
+{
+    enum { PART = 4, ROW = 7, WAIT = 64 };
+    int64_t rows = f->rows * ((f->row + lanes - 1) / lanes),
+            vectors = ((int64_t)f->rows * f->row + lanes - 1) / lanes,
+            dense = f->accesses - f->accesses_apart,
+            each = ROW * f->accesses + PART * f->weight + (waits(f) ? WAIT : 0);
+    return f->row > 1 && f->accesses_apart &&
+           PART * (f->accesses_apart * count_parts(f, bytes) +
+                   vectors * (dense + f->weight + f->more)) <
+               rows * each;
+}
+
 static bool pays(const Fold *f, const TlNestMachine *m)
 {
     int64_t bytes = 1;
@@ -344,6 +410,8 @@ static bool pays(const Fold *f, const TlNestMachine *m)
                 (int64_t)tl_gen_elem_bytes(op->out[i]->type) > bytes)
                 bytes = (int64_t)tl_gen_elem_bytes(op->out[i]->type);
     int64_t lanes = m->vector_bytes / bytes, all = (int64_t)f->rows * f->row;
+    if (f->may_lie_apart)
+        return pays_apart(f, bytes, lanes);
     return (all + lanes - 1) / lanes * (f->work + f->more) <
            f->rows * ((f->row + lanes - 1) / lanes) * f->work;
 }
@@ -381,9 +449,12 @@ static TlValue *flat_view(Fold *f, TlValue *base, int naxes)
     in[n] = times_row(f, &b, in[n]);
     for (int d = 0; d + 1 < n; d++)
         in[1 + n + d] = number_along(&b, TL_OP_STRIDE, base, d);
-    in[2 * n] = tl_const_int(&b, in[n]->type, 1);
+    bool apart = lies_apart(f, base);
+    in[2 * n] =
+        apart ? number_along(&b, TL_OP_STRIDE, base, n - 1) : tl_const_int(&b, in[n]->type, 1);
+    TlAttr row = {.id = TL_ATTR_ROW, .u.i = f->row};
     TlValue *made =
-        tl_op_new(&b, TL_OP_VIEW, (uint32_t)(1 + 2 * n), in, 1, &view, 0, 0, NULL)->out[0];
+        tl_op_new(&b, TL_OP_VIEW, (uint32_t)(1 + 2 * n), in, 1, &view, 0, apart, &row)->out[0];
     tl_map_put_ptr(&f->flat, base, made);
     return made;
 }
@@ -650,10 +721,11 @@ void tl_nest_drop_unused(TlFn *fn, TlArena *arena)
     }
 }
 
-TlNestFold tl_nest_fold(const TlFn *fn, const TlNestMachine *m, TlArena *arena)
+TlNestFold tl_nest_fold(const TlFn *fn, const TlNestMachine *m, bool apart, TlArena *arena)
 {
     Fold f = {.of = fn,
               .arena = arena,
+              .may_lie_apart = apart,
               .copy = {.arena = arena},
               .flat = {.arena = arena},
               .places = {.arena = arena},
@@ -676,6 +748,7 @@ TlNestFold tl_nest_fold(const TlFn *fn, const TlNestMachine *m, TlArena *arena)
     tl_sbuf_init(&fault, arena);
     TL_ASSERT(tl_verify_fn(f.fn, &fault), "'%s': %s", fn->name, fault.text ? fault.text : "");
     f.asks.fn = f.fn;
+    f.asks.apart = apart;
     f.asks.row = f.row;
     f.asks.work = f.work;
     f.asks.more = f.more;

@@ -422,7 +422,8 @@ static void put_frame(Print *p, const TlNestFrame *f)
 
 static void put_rows(TlSbuf *out, const TlNestFold *f)
 {
-    tl_sbuf_putf(out, "whole rows of %d elements, one after the other, are one axis", f->row);
+    tl_sbuf_putf(out, "whole rows of %d elements, %s, are one axis", f->row,
+                 f->apart ? "which may lie apart" : "one after the other");
     if (f->more)
         tl_sbuf_putf(out, " (of %lld ops; %lld more for the sake of columns)", (long long)f->work,
                      (long long)f->more);
@@ -509,12 +510,12 @@ static void put_wide(const TlNests *plan, TlSbuf *out)
 }
 
 /* What a launch has whose rows are one axis. */
-static void put_fold_title(const TlNests *plan, TlSbuf *out)
+static void put_fold_title(const TlNests *plan, const TlNestFold *f, TlSbuf *out)
 {
-    const TlNestFold *f = &plan->fold;
-    tl_sbuf_puts(out, "launches ");
+    tl_sbuf_puts(out, f->apart ? "other launches " : "launches ");
     if (f->views.len)
-        tl_sbuf_putf(out, "whose rows of %d elements are all of ", f->row);
+        tl_sbuf_putf(out, "whose rows of %d elements are %s ", f->row,
+                     f->apart ? "those of" : "all of");
     for (uint32_t i = 0; i < f->views.len; i++)
         tl_sbuf_putf(out, "%s%s", i ? ", " : "",
                      plan->fn->info->params.data[f->views.data[i]->index].name);
@@ -531,13 +532,12 @@ static void put_fold_title(const TlNests *plan, TlSbuf *out)
     tl_sbuf_puts(out, "\n");
 }
 
-static void put_fold(const TlNests *plan, TlSbuf *out)
+static void put_fold(const TlNests *plan, const TlNestFold *f, TlSbuf *out)
 {
-    put_fold_title(plan, out);
-    if (plan->fold.plan->wide)
-        put_wide(plan->fold.plan, out);
-    put_others(plan->fold.plan, out);
-    tl_sbuf_puts(out, "all other launches\n");
+    put_fold_title(plan, f, out);
+    if (f->plan->wide)
+        put_wide(f->plan, out);
+    put_others(f->plan, out);
 }
 
 typedef struct Notes {
@@ -560,7 +560,11 @@ static void note(void *user, const TlPrinter *printer, const TlFn *fn, const TlO
         return;
     Print p = {lines, printer, notes->plan};
     if (!op && notes->plan->fold.plan)
-        put_fold(notes->plan, lines);
+        put_fold(notes->plan, &notes->plan->fold, lines);
+    if (!op && notes->plan->apart.plan)
+        put_fold(notes->plan, &notes->plan->apart, lines);
+    if (!op && (notes->plan->fold.plan || notes->plan->apart.plan))
+        tl_sbuf_puts(lines, "all other launches\n");
     if (!op && notes->plan->wide)
         put_wide(notes->plan, lines);
     if (!op) {
@@ -713,11 +717,15 @@ void tl_nest_explain(TlSbuf *out, const TlModule *m, const TlNestMachine *machin
         const TlFn *fn = m->fns.data[i];
         const TlNests *plan = tl_nest_plan(fn, machine, check, out->arena);
         tl_sbuf_putf(out, "%s%s\n\n", i ? "\n\n" : "", fn->name);
-        if (plan->fold.plan) {
-            put_fold_title(plan, out);
-            explain_all(out, plan->fold.plan);
-            tl_sbuf_puts(out, "\nall other launches\n");
-        }
+        const TlNestFold *folds[] = {&plan->fold, &plan->apart};
+        for (int k = 0; k < 2; k++)
+            if (folds[k]->plan) {
+                put_fold_title(plan, folds[k], out);
+                explain_all(out, folds[k]->plan);
+                tl_sbuf_puts(out, "\n");
+            }
+        if (plan->fold.plan || plan->apart.plan)
+            tl_sbuf_puts(out, "all other launches\n");
         explain_all(out, plan);
     }
 }

@@ -54,6 +54,8 @@ static const char *why_store_not(const TlNest *n, const TlNestAccess *a, const c
         return "vectors are too small";
     if (n->form.extent[n->form.lane] * bytes < LEAST_ROW)
         return "rows are too short";
+    if (a->row)
+        return "rows may lie apart";
     return tl_nest_is_contiguous(a, n->form.lane) ? NULL : "elements are apart";
 }
 

@@ -487,6 +487,8 @@ static void move_homes(TlNests *plan, uint64_t by)
         plan->frames.data[i].offset += by;
     if (plan->wide)
         move_homes(plan->wide, by);
+    if (plan->fold.plan)
+        move_homes(plan->fold.plan, by);
 }
 
 static void set_scratch(TlNests *plan, uint64_t bytes, uint64_t zeroed)
@@ -495,6 +497,8 @@ static void set_scratch(TlNests *plan, uint64_t bytes, uint64_t zeroed)
     plan->zeroed_bytes = zeroed;
     if (plan->wide)
         set_scratch(plan->wide, bytes, zeroed);
+    if (plan->fold.plan)
+        set_scratch(plan->fold.plan, bytes, zeroed);
 }
 
 /* Tags come first, then the homes of the one, then those of the other. */

@@ -92,6 +92,7 @@ static void bind_argument(TlInterp *in, const TlValue *v)
     if (v->type->kind == TL_VIEW) {
         TlInterpView *view = data;
         view->origin = origin;
+        view->row = 0;
         memcpy(view->extent, arg->extent, sizeof view->extent);
         memcpy(view->stride, arg->stride, sizeof view->stride);
     } else if (v->type->ptr) {

@@ -36,6 +36,7 @@ typedef struct TlInterpPtr {
 typedef struct TlInterpView {
     TlInterpPtr origin; /* of element 0 */
     int64_t extent[TL_MAX_VIEW_RANK], stride[TL_MAX_VIEW_RANK];
+    int64_t row; /* elements side by side of the last axis' rows, which lie a stride apart; or 0 */
 } TlInterpView;
 
 /* The memory of one value. `spare` lets loop-carried values be swapped without copying twice. */

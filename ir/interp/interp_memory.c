@@ -73,6 +73,7 @@ TL_EVAL(VIEW)
     int rank = y[0].type->rank;
     memset(view, 0, sizeof *view);
     view->origin = *(const TlInterpPtr *)x[0].data;
+    view->row = tl_attr_int(op, TL_ATTR_ROW, 0);
     for (int d = 0; d < rank; d++) {
         view->extent[d] = i64_of(&x[1 + d]);
         view->stride[d] = i64_of(&x[1 + rank + d]);
@@ -162,6 +163,7 @@ static AxisTable axis_table(TlInterp *in, const TlPlace *p, const TlInterpView *
     const TlType *type = p->index[a].value->type;
     const void *data = tl_interp_data(in, p->index[a].value);
     uint64_t stride = stride_of(view, p->base->type->dtype, p->base->type->rank, (int)a);
+    int64_t row = a + 1 == p->naxes && view->row ? view->row : 1;
     t.offset = tl_interp_temp(in, 2, (size_t)t.count * 8);
     t.inside = tl_interp_temp(in, 3, (size_t)t.count);
     TlWide index = integer_at(type, data, 0);
@@ -170,7 +172,7 @@ static AxisTable axis_table(TlInterp *in, const TlPlace *p, const TlInterpView *
         if (p->axes[a].kind == TL_AXIS_TILE)
             index = integer_at(type, data, i);
         t.inside[i] = index >= 0 && index < view->extent[a];
-        t.offset[i] = (uint64_t)index * stride;
+        t.offset[i] = (uint64_t)(index / row) * stride + (uint64_t)(index % row);
     }
     return t;
 }

@@ -66,6 +66,21 @@ def run(device, name, source, x, want):
             sys.exit(f"{device}: {name}: got {out.array.tolist()}, wanted {want.tolist()}")
 
 
+def apart(device, t, dtype, row):
+    """Rows with gaps between them: the first begins, or the last ends, with the memory."""
+    for begins in (False, True):
+        rows, gap = 48, 1
+        ends = [Ended(((rows - 1) * (row + gap) + row,), dtype, begins) for _ in range(2)]
+        ins, out = (np.lib.stride_tricks.as_strided(e.array, (rows, row), ((row + gap) * e.array.itemsize, e.array.itemsize)) for e in ends)
+        ends[0].array[...] = np.arange(ends[0].array.size) % 101
+        ends[1].array[...] = 7
+        tile.kernel(f"""kernel k(const {t} x[H : sx, W], {t} y[H : sy, W]) grid(cdiv(W, {row}), cdiv(H, 16))
+{{ y[pid(1) * 16 +: 16, pid(0) * {row} +: {row}] = x[pid(1) * 16 +: 16, pid(0) * {row} +: {row}]; }}""", device=device, cache="off")(ins, out)
+        between = ends[1].array[row::row + gap]
+        if not np.array_equal(out, ins) or (between != 7).any():
+            sys.exit(f"{device}: {t}: rows of {row} with gaps: got {ends[1].array.tolist()}")
+
+
 def all_of(device):
     """Runs every kernel; returns how many there are."""
     count = 0
@@ -116,6 +131,9 @@ def all_of(device):
 {{ auto i = iota({2 * n}); auto c = i / 2; auto d = clamp(i % 2 == 0 ? (i - 1) / 2 : (i + 1) / 2, 0, N - 1);
    y[0 +: {2 * n}] = 2 * (x[0, c] + 3 * x[1, c]) + (x[0, d] + 3 * x[1, d]); }}""", x,
                 k[1] * (x[0] + k[0] * x[1])[i // 2] + (x[0] + k[0] * x[1])[far])
+            count += 1
+        for row in (2, 3, 4, 6):
+            apart(device, t, dtype, row)
             count += 1
         for name, (width, text, meaning) in EXPRESSIONS.items():
             x = np.arange(32).astype(dtype).reshape(4, 8)
