@@ -440,6 +440,13 @@ typedef struct TlNestReach {
     int64_t from, to, more;
 } TlNestReach;
 
+/* A value that a nest needs at rows further on, up to `ahead` of them, and so carries from row to
+ * row. (nest_trips.c) */
+typedef struct TlNestDown {
+    TlValue *value;
+    int ahead;
+} TlNestDown;
+
 /* Where what lies further on is. TRIP and TRIPS: two pages on, or where the next trip of the loop
  * reads what this one does, if that is further; or the one after it. */
 typedef enum TlNestFetch {
@@ -503,6 +510,8 @@ typedef struct TlNest {
     TlNestAccess *boxed;
     uint32_t boxed_axes;
     const TlNestReach *reach; /* or what later trips read; NULL: all */
+    /* FILL: down the rows of each vector, these carried; empty: row by row. */
+    TL_VEC(TlNestDown *) down;
     /* -- a store -- */
     TlNestAccess *store; /* NULL: it stores nothing */
     const TlNestJoined *joined; /* those that are stored with it; NULL: none */
@@ -709,6 +718,7 @@ typedef struct TlNests {
     int strip;
     int64_t lead;      /* columns before those of tiles with a halo (nest_halo.c) */
     const char *uncut; /* why not, where loops carry tiles */
+    bool paired;       /* some loops are of two trips each (nest_trips.c) */
     TlNestFold fold;
 } TlNests;
 /* A load along `lane` whose elements are widened, each one of the last axis' elements: n of them
@@ -801,6 +811,13 @@ bool tl_nest_slides(const TlNests *plan, const TlNest *n); /* from vector to vec
 void tl_nest_find_abreast(TlNests *plan); /* nest_abreast.c */
 void tl_nest_find_wanted(TlNests *plan);  /* nest_wanted.c */
 void tl_nest_find_rare(TlNests *plan);    /* nest_rare.c */
+/* nest_trips.c. The function with two trips at once of loops for which that pays; NULL: as it is.
+ * May what a gather takes be computed in the nest of root, which carries it from row to row? Then
+ * the nests that do so; is there one? */
+TlFn *tl_nest_pair_trips(const TlFn *fn, const TlNestMachine *m, TlArena *arena);
+bool tl_nest_may_go_down(const TlNests *plan, const TlOp *gather, const TlOp *root);
+void tl_nest_find_down(TlNests *plan);
+bool tl_nest_goes_down(const TlNests *plan);
 void tl_nest_assign_offsets(TlNests *plan); /* nest_place.c: of homes in scratch memory */
 void tl_nest_stream(TlNests *plan);       /* nest_stream.c */
 void tl_nest_prefetch(TlNests *plan);     /* nest_prefetch.c */

@@ -316,6 +316,7 @@ static void run_passes(TlNests *plan)
     tl_nest_find_columns(plan);
     tl_nest_keep(plan);
     tl_nest_find_wanted(plan);
+    tl_nest_find_down(plan);
     tl_nest_assign_offsets(plan);
     tl_nest_stream(plan);
     tl_nest_prefetch(plan);
@@ -361,9 +362,8 @@ static TlNests *plan_function(const TlFn *fn, const TlNestMachine *m, bool check
     return plan;
 }
 
-TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlArena *arena)
+static TlNests *plan_launch(const TlFn *fn, const TlNestMachine *m, bool check, TlArena *arena)
 {
-    TL_ASSERT(fn->body && fn->module, "'%s' has no body", fn->name);
     TlNestFold fold = check ? (TlNestFold){0} : tl_nest_fold(fn, m, arena);
     if (!check && !fold.fn)
         fold = tl_nest_dense(fn, arena);
@@ -384,5 +384,16 @@ TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlAren
     plan->fold.plan = folded;
     verify_all(plan);
     verify_all(folded);
+    return plan;
+}
+
+TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlArena *arena)
+{
+    TL_ASSERT(fn->body && fn->module, "'%s' has no body", fn->name);
+    TlFn *pairs = check ? NULL : tl_nest_pair_trips(fn, m, arena);
+    TlNests *plan = pairs ? plan_launch(pairs, m, check, arena) : NULL;
+    if (!plan || !tl_nest_goes_down(plan))
+        return plan_launch(fn, m, check, arena);
+    plan->paired = true;
     return plan;
 }

@@ -446,3 +446,46 @@ for k, (t, w) in enumerate((("f32", 64), ("i16", 128), ("u8", 256), ("f64", 32),
                 "x": ints(t, 90 + k, 0, 5, 2, h, n), "e": ints(t, 95 + k, 0, 5, h, n), "y": poison(t, h, n),
                 "z": poison(t, h, (n + 1) // 2)
             }, reference, kernel=kernel)
+
+
+# ---- two trips of a loop at once (nest_trips.c): rows from themselves and rows further on -------------------------
+TRIPS = """
+kernel k(const {t} x[N, W], {t} y[N, W], {t} first[W])
+    grid(cdiv(W, {w}))
+{{
+    int i = pid(0) * {w};
+    auto v = x[0 +: {n}, i +: {w}];
+    for (int _j : range({trips})) v = {step};
+    y[0 +: {n}, i +: {w}] = v;
+    auto u = x[0 +: {n}, i +: {w}];
+    for (int _k : range({trips})) u = {step_u};
+    first[i +: {w}] = extract(u, {at}, 0 +: {w});
+}}
+"""
+
+
+def up(v, by):
+    return shifted(v, -by)
+
+
+STEPS = {
+    "sum": ("{0} + shift({0}, 0, -1)", lambda v: v + up(v, 1)),
+    "far": ("max({0}, shift({0}, 0, -2)) - shift({0}, 0, -1)", lambda v: np.maximum(v, up(v, 2)) - up(v, 1)),
+    "own": ("shift({0}, 0, -1) + shift({0}, 0, -3)", lambda v: up(v, 1) + up(v, 3)),
+}
+for k, (t, n, w, trips, step, at, cols) in enumerate((
+        ("f32", 64, 16, 64, "sum", 0, 40), ("i32", 17, 64, 5, "far", 16, 64), ("f64", 33, 8, 4, "far", 3, 19),
+        ("u8", 48, 64, 7, "own", 47, 100), ("i64", 16, 5, 9, "sum", 0, 5), ("f32", 40, 128, 6, "own", 11, 300),
+        ("i16", 20, 2, 8, "sum", 7, 3), ("f32", 64, 1, 8, "sum", 0, 3), ("f16", 32, 32, 4, "far", 5, 33),
+        ("f32", 32, 16, 4, "sum", 0, 0))):
+    def trip_rows(a, n=n, trips=trips, step=step, at=at):
+        v = a["x"]
+        for _ in range(trips):
+            v = STEPS[step][1](v).astype(v.dtype)
+        return {"y": exact(v), "first": exact(v[at])}
+
+    row(f"windows_trips_{t}_{n}_{w}_{trips}_{step}",
+        TRIPS.format(t=t, n=n, w=w, trips=trips, at=at, step=STEPS[step][0].format("v"),
+                     step_u=STEPS[step][0].format("u")),
+        {"x": Arr(t, store(np.random.default_rng(k).integers(0, 3, (n, cols)), t)), "y": poison(t, n, cols),
+         "first": poison(t, cols)}, trip_rows)
