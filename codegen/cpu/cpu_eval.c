@@ -284,6 +284,19 @@ static LLVMValueRef of_column(TlCpuGen *g, TlValue *v, TlCpuAt *at)
     return r;
 }
 
+/* From its home, or by its op. */
+static LLVMValueRef fresh(TlCpuGen *g, TlValue *v, TlCpuAt *at)
+{
+    TlNestPlace place = g->plan->place[v->id];
+    if (place.kind == TL_NEST_HOME && place.columns && at->column)
+        return of_column(g, v, at);
+    if (place.kind != TL_NEST_HOME)
+        return tl_cpu_eval_own(g, v, at);
+    TlType row = tl_nest_row(v->type);
+    TlNestForm f = tl_nest_form(at->rank < v->type->rank ? &row : v->type);
+    return tl_cpu_home_load(g, v->type, tl_cpu_home_ptr(g, place.buffer), &f, at);
+}
+
 /* A value that the nest carries from row to row; NULL: it does not. */
 static LLVMValueRef of_down(TlCpuGen *g, TlValue *v, TlCpuAt *at)
 {
@@ -297,7 +310,7 @@ static LLVMValueRef of_down(TlCpuGen *g, TlValue *v, TlCpuAt *at)
         if (at->ahead < d->ahead)
             return at->down->rows[i][at->ahead];
         if (!at->down->next[i])
-            at->down->next[i] = tl_cpu_eval_own(g, v, at);
+            at->down->next[i] = fresh(g, v, at);
         return at->down->next[i];
     }
     return NULL;
@@ -311,18 +324,8 @@ LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at)
     uint64_t seen;
     if (tl_map_get(&at->memo, v->id, &seen))
         return (LLVMValueRef)(uintptr_t)seen;
-    TlNestPlace place = g->plan->place[v->id];
-    LLVMValueRef r;
-    if (place.kind == TL_NEST_HOME && place.columns && at->column) {
-        r = of_column(g, v, at);
-    } else if (place.kind == TL_NEST_HOME) {
-        TlType row = tl_nest_row(v->type);
-        TlNestForm f = tl_nest_form(at->rank < v->type->rank ? &row : v->type);
-        r = tl_cpu_home_load(g, v->type, tl_cpu_home_ptr(g, place.buffer), &f, at);
-    } else {
-        r = of_down(g, v, at);
-        r = r ? r : tl_cpu_eval_own(g, v, at);
-    }
+    LLVMValueRef r = of_down(g, v, at);
+    r = r ? r : fresh(g, v, at);
     tl_map_put(&at->memo, v->id, (uint64_t)(uintptr_t)r);
     return r;
 }

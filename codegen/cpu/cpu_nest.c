@@ -560,15 +560,17 @@ static void columns(TlCpuGen *g, TlCpuAt *at, const Body *body)
 static void first_rows(TlCpuGen *g, const TlCpuAt *at, LLVMValueRef from, LLVMValueRef *to)
 {
     const TlNest *n = at->row->nest;
-    LLVMValueRef last = tl_gen_int(&g->gen, n->form.extent[0] - 1);
-    for (uint32_t i = 0; i < n->down.len; i++)
+    for (uint32_t i = 0; i < n->down.len; i++) {
+        TlValue *v = n->down.data[i]->value;
+        LLVMValueRef last = tl_gen_int(&g->gen, v->type->shape[0] - 1);
         for (int k = 0; k < n->down.data[i]->ahead; k++) {
             TlCpuAt first = *at;
             tl_map_init(&first.memo, g->arena);
             first.idx[0] = LLVMBuildAdd(g->b, from, tl_gen_int(&g->gen, k), "");
             first.idx[0] = tl_cpu_smaller(g, first.idx[0], last);
-            *to++ = tl_cpu_eval_own(g, n->down.data[i]->value, &first);
+            *to++ = tl_cpu_eval(g, v, &first);
         }
+    }
 }
 
 /* What a loop over rows carries to the next one. */

@@ -20,6 +20,7 @@ typedef struct TlNestMachine {
      * AMD's and on those with microcode against leaks, stores everywhere. */
     bool each_load, each_store;
     bool masks;       /* fast masks for elements of every size */
+    bool fma;         /* of f32 and f64, as instructions */
     bool thirds;      /* loads of every third element, all three at once */
 } TlNestMachine;
 TlNestMachine tl_nest_machine(const TlLlvm *l);
@@ -253,6 +254,8 @@ const TlNestMove *tl_nest_move_of(const struct TlNests *plan, const TlOp *gather
 /* By how many rows, 0 or more, each row of a gather's result lies before the one that it takes; -1:
  * it does something else. */
 int64_t tl_nest_rows_ahead(const struct TlNests *plan, const TlOp *op);
+/* The same of an operand with any number of rows. */
+int64_t tl_nest_rows_taken(const struct TlNests *plan, const TlOp *op);
 /* Elements along d that a vector may be read from, those in the padding included. */
 int64_t tl_nest_readable(const TlType *type, int d);
 
@@ -441,10 +444,12 @@ typedef struct TlNestReach {
 } TlNestReach;
 
 /* A value that a nest needs at rows further on, up to `ahead` of them, and so carries from row to
- * row. (nest_trips.c) */
+ * row. (nest_down.c) */
 typedef struct TlNestDown {
     TlValue *value;
     int ahead;
+    uint32_t rows; /* bit k: k rows further on */
+    bool is_home;  /* it is loaded; else it is computed */
 } TlNestDown;
 
 /* Where what lies further on is. TRIP and TRIPS: two pages on, or where the next trip of the loop
@@ -812,9 +817,10 @@ void tl_nest_find_abreast(TlNests *plan); /* nest_abreast.c */
 void tl_nest_find_wanted(TlNests *plan);  /* nest_wanted.c */
 void tl_nest_find_rare(TlNests *plan);    /* nest_rare.c */
 /* nest_trips.c. The function with two trips at once of loops for which that pays; NULL: as it is.
- * May what a gather takes be computed in the nest of root, which carries it from row to row? Then
- * the nests that do so; is there one? */
+ */
 TlFn *tl_nest_pair_trips(const TlFn *fn, const TlNestMachine *m, TlArena *arena);
+/* nest_down.c. May what a gather takes be computed in the nest of root, which carries it from row
+ * to row? The nests that do so, or carry rows of homes; is there one of the former? */
 bool tl_nest_may_go_down(const TlNests *plan, const TlOp *gather, const TlOp *root);
 void tl_nest_find_down(TlNests *plan);
 bool tl_nest_goes_down(const TlNests *plan);

@@ -13,9 +13,8 @@
  *   1. check   a loop by 1 of known trips that carries one tile; its ops work element by element,
  *              or take rows further on
  *   2. price   what goes through memory beside what is computed
- *   3. pair    the function once more, with loops of half as many trips, of two bodies each
- *   4. down    nests whose values are needed at rows further on, too: those are carried from row
- *              to row. Not where something is tested, or in branches */
+ *   3. pair    the function once more, with loops of half as many trips, of two bodies each. That
+ *              is left out if the nest does not go down rows (nest_down.c) */
 #include "codegen/nest/nest.h"
 #include "passes/analysis/facts.h"
 #include "passes/analysis/picked.h"
@@ -96,12 +95,11 @@ static bool leads_on(Way *w, const TlValue *v, bool moved)
 
 static int64_t work_of(const TlNestMachine *m, const TlBlock *body, const TlType *t)
 {
-    bool fuses = tl_llvm_has_feature(m->l, "fma") || tl_llvm_has_feature(m->l, "neon");
     int64_t work = 0;
     for (const TlOp *op = body->first; op; op = op->next)
         if (op->nout == 1 && tl_op_info(op->opcode)->flags & F_ELEM &&
             tl_same_shape(op->out[0]->type, t))
-            work += op->opcode == TL_OP_FMA && !fuses ? EXPANDED : tl_elem_work(op->opcode)->cpu;
+            work += op->opcode == TL_OP_FMA && !m->fma ? EXPANDED : tl_elem_work(op->opcode)->cpu;
     return work;
 }
 
@@ -186,90 +184,4 @@ TlFn *tl_nest_pair_trips(const TlFn *fn, const TlNestMachine *m, TlArena *arena)
     tl_sbuf_init(&fault, arena);
     TL_ASSERT(tl_verify_fn(made, &fault), "'%s': %s", fn->name, fault.text ? fault.text : "");
     return made;
-}
-
-/* ---- 4. down ---- */
-
-bool tl_nest_may_go_down(const TlNests *plan, const TlOp *gather, const TlOp *root)
-{
-    const TlValue *y = root && root->nout == 1 ? root->out[0] : NULL;
-    const TlOp *loop = root ? root->block->parent : NULL;
-    int64_t ahead = tl_nest_rows_ahead(plan, gather);
-    return y && loop && loop->opcode == TL_OP_FOR && has_rows(y->type) &&
-           plan->place[y->id].kind == TL_NEST_HOME && y->uses && !y->uses->next &&
-           y->uses->user == loop->regions[0]->last && ahead > 0 && ahead_of(gather) == ahead &&
-           tl_same_shape(y->type, gather->out[0]->type);
-}
-
-typedef struct Down {
-    TlNests *plan;
-    TlNest *nest;
-    int left;
-    bool failed;
-} Down;
-
-static TlNestDown *of_value(TlNest *n, TlValue *v)
-{
-    for (uint32_t i = 0; i < n->down.len; i++)
-        if (n->down.data[i]->value == v)
-            return n->down.data[i];
-    return NULL;
-}
-
-/* Values that v is computed from, `ahead` rows further on: what a gather takes is carried. */
-static void visit(Down *d, TlValue *v, int64_t ahead, bool own, bool gathered)
-{
-    TlOp *op = v->def;
-    if (!is_tile(v) || d->failed || (!own && d->plan->place[v->id].kind == TL_NEST_HOME))
-        return;
-    d->failed |= --d->left < 0 || !op || tl_map_get_ptr(&d->plan->rare, op) ||
-                 tl_map_get_ptr(&d->plan->spreads, op) || op->opcode == TL_OP_LOAD;
-    if (d->failed)
-        return;
-    TlNestDown *has = of_value(d->nest, v);
-    if (gathered && !has) {
-        has = TL_NEW(d->plan->arena, TlNestDown);
-        has->value = v;
-        tl_vec_push(d->plan->arena, &d->nest->down, has);
-    }
-    if (has && ahead > has->ahead)
-        has->ahead = (int)ahead;
-    int64_t more = tl_nest_rows_ahead(d->plan, op);
-    if (op->opcode == TL_OP_GATHER && more > 0)
-        visit(d, tl_in(op, 0), ahead + more, false, true); /* the index is known */
-    else
-        for (uint32_t i = 0; i < op->nin; i++)
-            visit(d, tl_in(op, i), ahead, false, false);
-}
-
-static void find_down(TlNests *plan, TlNest *n)
-{
-    Down d = {plan, n, MOST_VISITED, false};
-    visit(&d, n->value, 0, true, false);
-    int held = 0;
-    for (uint32_t i = 0; i < n->down.len; i++)
-        held += n->down.data[i]->ahead;
-    if (d.failed || held > TL_NEST_SUMS)
-        n->down.len = 0;
-}
-
-void tl_nest_find_down(TlNests *plan)
-{
-    for (uint32_t i = 0; i < plan->all.len; i++) {
-        TlNest *n = plan->all.data[i];
-        const TlOp *loop = n->op->block->parent;
-        if (n->kind == TL_NEST_FILL && n->own && !plan->check && n->split == TL_NEST_PLAIN &&
-            !n->unrolled && !n->keep && !n->columns && !n->boxed && !n->words && loop &&
-            loop->opcode == TL_OP_FOR && has_rows(n->value->type) && n->form.rank == 2 &&
-            n->lane == 1 && n->width > 1)
-            find_down(plan, n);
-    }
-}
-
-bool tl_nest_goes_down(const TlNests *plan)
-{
-    for (uint32_t i = 0; i < plan->all.len; i++)
-        if (plan->all.data[i]->down.len)
-            return true;
-    return false;
 }

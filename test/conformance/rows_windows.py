@@ -489,3 +489,47 @@ for k, (t, n, w, trips, step, at, cols) in enumerate((
                      step_u=STEPS[step][0].format("u")),
         {"x": Arr(t, store(np.random.default_rng(k).integers(0, 3, (n, cols)), t)), "y": poison(t, n, cols),
          "first": poison(t, cols)}, trip_rows)
+
+
+# ---- down the rows of a vector, each loaded once; neighbours along the lanes of a home (nest_down.c, nest_way.c) -----
+FILTER = """
+auto add_two(auto a, auto b) {{ return ({t})(a + b); }}
+kernel k(const {t} x[H, W], {t} y[H, W])
+    grid(cdiv(W, {w}), cdiv(H, {h}))
+{{
+    int j = pid(1) * {h};
+    int i = pid(0) * {w};
+    auto v = load(x[j - {r} +: {h} + {n} - 1, i - {r} +: {w} + {n} - 1], border = edge) * ({t})2;
+    auto down = extract(v, 0 +: {h}, 0 +: {w} + {n} - 1);
+    static for (int d : range(1, {n}))
+        down = {op}(down, extract(v, d +: {h}, 0 +: {w} + {n} - 1) + ({t})d);
+    auto all = extract(down, 0 +: {h}, 0 +: {w});
+    static for (int d : range(1, {n}))
+        all = {op}(all, extract(down, 0 +: {h}, d +: {w}) - ({t})d);
+    y[j +: {h}, i +: {w}] = all;
+}}
+"""
+OPS = {"sum": ("add_two", lambda a, b: a + b), "max": ("max", np.maximum)}
+for k, (t, n, w, h, op, size) in enumerate((
+        ("f32", 5, 64, 8, "sum", (19, 150)), ("f32", 7, 256, 4, "sum", (9, 300)), ("i32", 4, 32, 16, "max", (40, 33)),
+        ("f64", 6, 40, 5, "sum", (5, 40)), ("u16", 9, 128, 8, "sum", (16, 129)), ("i64", 5, 16, 8, "max", (8, 17)),
+        ("f32", 13, 64, 8, "max", (8, 64)), ("f32", 5, 64, 8, "sum", (1, 1)), ("u8", 5, 96, 4, "sum", (7, 97)),
+        ("f32", 3, 48, 8, "sum", (12, 0)))):
+    def filtered(a, n=n, op=op):
+        x = a["x"]
+        if not x.size:
+            return {"y": exact(x)}
+        r, by = n // 2, OPS[op][1]
+        rows, cols = (np.clip(np.arange(-r, m + n - 1 - r), 0, m - 1) for m in x.shape)
+        v = (x[rows][:, cols] * x.dtype.type(2)).astype(x.dtype)
+        down = v[:x.shape[0]]
+        for d in range(1, n):
+            down = by(down, (v[d:d + x.shape[0]] + x.dtype.type(d)).astype(x.dtype)).astype(x.dtype)
+        all_ = down[:, :x.shape[1]]
+        for d in range(1, n):
+            all_ = by(all_, (down[:, d:d + x.shape[1]] - x.dtype.type(d)).astype(x.dtype)).astype(x.dtype)
+        return {"y": exact(all_)}
+
+    row(f"windows_filter_{t}_{n}_{w}_{op}_{size[0]}_{size[1]}",
+        FILTER.format(t=t, n=n, w=w, h=h, r=n // 2, op=OPS[op][0]),
+        {"x": Arr(t, store(np.random.default_rng(k).integers(0, 50, size), t)), "y": poison(t, *size)}, filtered)
