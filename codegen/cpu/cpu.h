@@ -156,6 +156,13 @@ typedef struct TlCpuColumn {
     TlMap *states; /* of what slides down, by taps: of a state and a row */
 } TlCpuColumn;
 
+/* What a nest that goes down rows (TlNest.down) carries, by number of the value: of rows from its
+ * own one on; and the one after those, once it is computed. */
+typedef struct TlCpuDown {
+    const TlNest *nest;
+    LLVMValueRef *const *rows, *next;
+} TlCpuDown;
+
 /* A position in a loop nest: one scalar index per dimension; in `lane`, lanes idx, idx + 1, ...,
  * idx + width - 1. */
 struct TlCpuAt {
@@ -166,6 +173,8 @@ struct TlCpuAt {
     bool shifted; /* the first lane is any element; else their number divides its index */
     TlCpuRow *row;     /* NULL: there is none */
     TlCpuColumn *column; /* NULL: homes are in memory */
+    const TlCpuDown *down;      /* NULL: values are computed at each row where they are needed, */
+    int64_t ahead;              /* so many rows further on than the nest's own */
     const TlNestSpread *spread; /* lanes are elements of memory, of its window; NULL: as they are */
     TlCpuFetch *fetch; /* NULL: no load asks */
     /* An index along the lanes that is `behind` elements more than turn_from, with which rows that

@@ -25,6 +25,8 @@ void tl_cpu_at_under(TlCpuGen *g, TlCpuAt *sub, const TlCpuAt *at, int rank, int
     memcpy(sub->idx, at->idx, sizeof at->idx);
     sub->row = at->row;
     sub->column = at->column;
+    sub->down = at->down;
+    sub->ahead = at->ahead;
     sub->spread = at->spread;
     sub->fetch = at->fetch;
     sub->whole = at->whole;
@@ -282,6 +284,38 @@ static LLVMValueRef of_column(TlCpuGen *g, TlValue *v, TlCpuAt *at)
     return r;
 }
 
+/* From its home, or by its op. */
+static LLVMValueRef fresh(TlCpuGen *g, TlValue *v, TlCpuAt *at)
+{
+    TlNestPlace place = g->plan->place[v->id];
+    if (place.kind == TL_NEST_HOME && place.columns && at->column)
+        return of_column(g, v, at);
+    if (place.kind != TL_NEST_HOME)
+        return tl_cpu_eval_own(g, v, at);
+    TlType row = tl_nest_row(v->type);
+    TlNestForm f = tl_nest_form(at->rank < v->type->rank ? &row : v->type);
+    return tl_cpu_home_load(g, v->type, tl_cpu_home_ptr(g, place.buffer), &f, at);
+}
+
+/* A value that the nest carries from row to row; NULL: it does not. */
+static LLVMValueRef of_down(TlCpuGen *g, TlValue *v, TlCpuAt *at)
+{
+    const TlNest *n = at->down ? at->down->nest : NULL;
+    for (uint32_t i = 0; n && i < n->down.len; i++) {
+        const TlNestDown *d = n->down.data[i];
+        if (d->value != v)
+            continue;
+        TL_ASSERT(at->ahead <= d->ahead, "value %u is %lld rows ahead", v->id,
+                  (long long)at->ahead);
+        if (at->ahead < d->ahead)
+            return at->down->rows[i][at->ahead];
+        if (!at->down->next[i])
+            at->down->next[i] = fresh(g, v, at);
+        return at->down->next[i];
+    }
+    return NULL;
+}
+
 LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at)
 {
     TL_ASSERT(v->type->kind == TL_TILE && at->width > 0, "value %u is no tile", v->id);
@@ -290,17 +324,8 @@ LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at)
     uint64_t seen;
     if (tl_map_get(&at->memo, v->id, &seen))
         return (LLVMValueRef)(uintptr_t)seen;
-    TlNestPlace place = g->plan->place[v->id];
-    LLVMValueRef r;
-    if (place.kind == TL_NEST_HOME && place.columns && at->column) {
-        r = of_column(g, v, at);
-    } else if (place.kind == TL_NEST_HOME) {
-        TlType row = tl_nest_row(v->type);
-        TlNestForm f = tl_nest_form(at->rank < v->type->rank ? &row : v->type);
-        r = tl_cpu_home_load(g, v->type, tl_cpu_home_ptr(g, place.buffer), &f, at);
-    } else {
-        r = tl_cpu_eval_own(g, v, at);
-    }
+    LLVMValueRef r = of_down(g, v, at);
+    r = r ? r : fresh(g, v, at);
     tl_map_put(&at->memo, v->id, (uint64_t)(uintptr_t)r);
     return r;
 }

@@ -54,6 +54,8 @@ static LLVMValueRef other_row(TlCpuGen *g, TlOp *op, int axis, const TlCpuAt *at
                                        tl_is_signed(index->type->dtype), "");
     tl_cpu_at_under(g, &sub, at, at->rank, at->lane, at->width);
     sub.idx[axis] = k;
+    int64_t ahead = at->down ? tl_nest_rows_taken(g->plan, op) : 0;
+    sub.ahead += ahead > 0 ? ahead : 0;
     if (g->plan->place[op->out[0]->id].inside)
         return tl_cpu_eval(g, x, &sub);
     LLVMValueRef extent = tl_gen_int(&g->gen, x->type->shape[axis]),

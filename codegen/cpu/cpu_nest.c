@@ -615,6 +615,64 @@ static void columns(TlCpuGen *g, TlCpuAt *at, const Body *body)
     tl_cpu_fork_end(g, &f, NULL);
 }
 
+/* ---- down rows, with values in registers ---- */
+
+/* Those of the rows that the loop begins with, row by row, each with its number. */
+static void first_rows(TlCpuGen *g, const TlCpuAt *at, LLVMValueRef from, LLVMValueRef *to)
+{
+    const TlNest *n = at->row->nest;
+    for (uint32_t i = 0; i < n->down.len; i++) {
+        TlValue *v = n->down.data[i]->value;
+        LLVMValueRef last = tl_gen_int(&g->gen, v->type->shape[0] - 1);
+        for (int k = 0; k < n->down.data[i]->ahead; k++) {
+            TlCpuAt first = *at;
+            tl_map_init(&first.memo, g->arena);
+            first.idx[0] = LLVMBuildAdd(g->b, from, tl_gen_int(&g->gen, k), "");
+            first.idx[0] = tl_cpu_smaller(g, first.idx[0], last);
+            *to++ = tl_cpu_eval(g, v, &first);
+        }
+    }
+}
+
+/* What a loop over rows carries to the next one. */
+static void next_rows(const TlNest *n, const TlCpuDown *carried, LLVMValueRef *to)
+{
+    for (uint32_t i = 0; i < n->down.len; i++) {
+        int ahead = n->down.data[i]->ahead;
+        TL_ASSERT(carried->next[i], "value %u is needed nowhere", n->down.data[i]->value->id);
+        for (int k = 1; k < ahead; k++)
+            *to++ = carried->rows[i][k];
+        *to++ = carried->next[i];
+    }
+}
+
+/* All rows of a vector, then those of the next one. */
+static void down(TlCpuGen *g, TlCpuAt *at, const TlCpuBounds *bounds, const Body *body)
+{
+    const TlNest *n = at->row->nest;
+    LLVMValueRef from = bounds->to[0] ? bounds->from[0] : tl_gen_int(&g->gen, 0),
+                 to = bounds->to[0] ? bounds->to[0] : tl_gen_int(&g->gen, n->form.extent[0]),
+                 state[TL_NEST_SUMS], **rows = TL_NEW_ARRAY(g->arena, LLVMValueRef *, n->down.len);
+    TlCpuDown carried = {n, rows, TL_NEW_ARRAY(g->arena, LLVMValueRef, n->down.len)};
+    TlCpuLoop lanes, loop;
+    uint32_t held = 0;
+    for (uint32_t i = 0; i < n->down.len; i++) {
+        rows[i] = loop.carry + held;
+        held += (uint32_t)n->down.data[i]->ahead;
+    }
+    tl_cpu_loop_known(g, &lanes, 0, n->form.padded[1], at->width, 0, NULL);
+    at->idx[1] = lanes.i;
+    first_rows(g, at, from, state);
+    tl_cpu_loop_begin(g, &loop, from, to, 1, held, state);
+    at->idx[0] = loop.i;
+    at->down = &carried;
+    tl_map_init(&at->memo, g->arena);
+    run(g, at, body);
+    next_rows(n, &carried, state);
+    tl_cpu_loop_end(g, &loop, state);
+    tl_cpu_loop_end(g, &lanes, NULL);
+}
+
 /* ---- programs abreast ---- */
 
 typedef struct Turns {
@@ -701,6 +759,10 @@ void tl_cpu_nest(TlCpuGen *g, const TlNest *n, TlCpuBody run_body, void *user)
     }
     if (n->unrolled) {
         unrolled(g, &at, &bounds, &body);
+        return;
+    }
+    if (n->down.len) {
+        down(g, &at, &bounds, &body);
         return;
     }
     if (n->columns != n || g->plan->whole) {

@@ -21,6 +21,7 @@ typedef struct TlNestMachine {
      * AMD's and on those with microcode against leaks, stores everywhere. */
     bool each_load, each_store;
     bool masks;       /* fast masks for elements of every size */
+    bool fma;         /* of f32 and f64, as instructions */
     bool thirds;      /* loads of every third element, all three at once */
 } TlNestMachine;
 TlNestMachine tl_nest_machine(const TlLlvm *l);
@@ -264,6 +265,8 @@ const TlNestMove *tl_nest_move_of(const struct TlNests *plan, const TlOp *gather
 /* By how many rows, 0 or more, each row of a gather's result lies before the one that it takes; -1:
  * it does something else. */
 int64_t tl_nest_rows_ahead(const struct TlNests *plan, const TlOp *op);
+/* The same of an operand with any number of rows. */
+int64_t tl_nest_rows_taken(const struct TlNests *plan, const TlOp *op);
 /* Elements along d that a vector may be read from, those in the padding included. */
 int64_t tl_nest_readable(const TlType *type, int d);
 
@@ -451,6 +454,15 @@ typedef struct TlNestReach {
     int64_t from, to, more;
 } TlNestReach;
 
+/* A value that a nest needs at rows further on, up to `ahead` of them, and so carries from row to
+ * row. (nest_down.c) */
+typedef struct TlNestDown {
+    TlValue *value;
+    int ahead;
+    uint32_t rows; /* bit k: k rows further on */
+    bool is_home;  /* it is loaded; else it is computed */
+} TlNestDown;
+
 /* Where what lies further on is. TRIP and TRIPS: two pages on, or where the next trip of the loop
  * reads what this one does, if that is further; or the one after it. */
 typedef enum TlNestFetch {
@@ -514,6 +526,8 @@ typedef struct TlNest {
     TlNestAccess *boxed;
     uint32_t boxed_axes;
     const TlNestReach *reach; /* or what later trips read; NULL: all */
+    /* FILL: down the rows of each vector, these carried; empty: row by row. */
+    TL_VEC(TlNestDown *) down;
     /* -- a store -- */
     TlNestAccess *store; /* NULL: it stores nothing */
     const TlNestJoined *joined; /* those that are stored with it; NULL: none */
@@ -724,6 +738,7 @@ typedef struct TlNests {
     uint32_t alone;    /* axes of the grid along which there is one program, a bit for each */
     int64_t rows_apart;     /* elements of the rows that some views' last axis is; 0: of none */
     TlNestFold fold, apart; /* where rows lie one after the other; else where they are whole */
+    bool paired;       /* some loops are of two trips each (nest_trips.c) */
 } TlNests;
 /* A load along `lane` whose elements are widened, each one of the last axis' elements: n of them
  * are a word, and the load's is number `at` of the whole axis. n 1: it is no such. (nest_words.c)
@@ -815,6 +830,14 @@ bool tl_nest_slides(const TlNests *plan, const TlNest *n); /* from vector to vec
 void tl_nest_find_abreast(TlNests *plan); /* nest_abreast.c */
 void tl_nest_find_wanted(TlNests *plan);  /* nest_wanted.c */
 void tl_nest_find_rare(TlNests *plan);    /* nest_rare.c */
+/* nest_trips.c. The function with two trips at once of loops for which that pays; NULL: as it is.
+ */
+TlFn *tl_nest_pair_trips(const TlFn *fn, const TlNestMachine *m, TlArena *arena);
+/* nest_down.c. May what a gather takes be computed in the nest of root, which carries it from row
+ * to row? The nests that do so, or carry rows of homes; is there one of the former? */
+bool tl_nest_may_go_down(const TlNests *plan, const TlOp *gather, const TlOp *root);
+void tl_nest_find_down(TlNests *plan);
+bool tl_nest_goes_down(const TlNests *plan);
 void tl_nest_assign_offsets(TlNests *plan); /* nest_place.c: of homes in scratch memory */
 void tl_nest_stream(TlNests *plan);       /* nest_stream.c */
 void tl_nest_prefetch(TlNests *plan);     /* nest_prefetch.c */

@@ -320,6 +320,8 @@ static void run_passes(TlNests *plan)
     tl_nest_find_columns(plan);
     tl_nest_keep(plan);
     tl_nest_find_wanted(plan);
+    if (!plan->rows_apart)
+        tl_nest_find_down(plan);
     tl_nest_assign_offsets(plan);
     tl_nest_stream(plan);
     if (!plan->rows_apart) { /* elements of a vector have one distance */
@@ -396,9 +398,8 @@ static void add_fold(TlNests *plan, TlNestFold *to, const TlNestFold *fold)
     to->plan = made;
 }
 
-TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlArena *arena)
+static TlNests *plan_launch(const TlFn *fn, const TlNestMachine *m, bool check, TlArena *arena)
 {
-    TL_ASSERT(fn->body && fn->module, "'%s' has no body", fn->name);
     TlNestFold none = {0}, fold = check ? none : tl_nest_fold(fn, m, false, arena),
                apart = check ? none : tl_nest_fold(fn, m, true, arena);
     if (!check && !fold.fn)
@@ -416,5 +417,16 @@ TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlAren
     if (apart.fn && !always_apart)
         add_fold(plan, &plan->apart, &apart);
     verify_all(plan);
+    return plan;
+}
+
+TlNests *tl_nest_plan(const TlFn *fn, const TlNestMachine *m, bool check, TlArena *arena)
+{
+    TL_ASSERT(fn->body && fn->module, "'%s' has no body", fn->name);
+    TlFn *pairs = check ? NULL : tl_nest_pair_trips(fn, m, arena);
+    TlNests *plan = pairs ? plan_launch(pairs, m, check, arena) : NULL;
+    if (!plan || !tl_nest_goes_down(plan))
+        return plan_launch(fn, m, check, arena);
+    plan->paired = true;
     return plan;
 }

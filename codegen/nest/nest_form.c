@@ -36,6 +36,7 @@ TlNestMachine tl_nest_machine(const TlLlvm *l)
         .each_load = !sve && (is_amd(l) || is_generic(l)),
         .each_store = !sve,
         .masks = sve || (tl_llvm_has_feature(l, "avx512bw") && tl_llvm_has_feature(l, "avx512vl")),
+        .fma = tl_llvm_has_feature(l, "fma") || tl_llvm_has_feature(l, "neon"),
         .thirds = tl_llvm_has_feature(l, "neon")};
 }
 

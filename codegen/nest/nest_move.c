@@ -157,13 +157,18 @@ const TlNestMove *tl_nest_move_of(const TlNests *plan, const TlOp *gather, int l
     return m && m->lane == lane ? m : NULL;
 }
 
-int64_t tl_nest_rows_ahead(const TlNests *plan, const TlOp *op)
+int64_t tl_nest_rows_taken(const TlNests *plan, const TlOp *op)
 {
     const TlType *to = op->nout == 1 ? op->out[0]->type : NULL;
     const TlNestMove *m = op->opcode == TL_OP_GATHER && !plan->check
                               ? tl_nest_move_of(plan, op, tl_nest_form(to).lane)
                               : NULL;
-    bool is = m && m->rows && m->known && m->window.step > 0 && !m->window.wraps &&
-              tl_same_shape(tl_in(op, 0)->type, to);
+    bool is = m && m->rows && m->known && m->window.step > 0 && !m->window.wraps;
     return is ? m->window.start : -1;
+}
+
+int64_t tl_nest_rows_ahead(const TlNests *plan, const TlOp *op)
+{
+    int64_t taken = tl_nest_rows_taken(plan, op);
+    return taken < 0 || tl_same_shape(tl_in(op, 0)->type, op->out[0]->type) ? taken : -1;
 }

@@ -438,6 +438,26 @@ static bool are_rows_of_home(const Placer *p, const TlValue *v)
     return false;
 }
 
+/* Is v, in the nest of a value of a block, computed from memory? */
+static bool reads_in(const Placer *p, const TlValue *v, const TlBlock *block)
+{
+    if (!v->def || !p->reads[v->id])
+        return false;
+    if (v->def->block != block)
+        return p->cost[v->id] <= CHEAP; /* else it has a home */
+    bool reads = v->def->opcode == TL_OP_LOAD;
+    for (uint32_t i = 0; i < v->def->nin && !reads; i++)
+        reads = reads_in(p, tl_in(v->def, i), block);
+    return reads;
+}
+
+/* May a nest that fills a home carry from row to row what a gather takes? */
+static bool goes_down(const Placer *p, const TlOp *gather)
+{
+    const TlOp *root = p->plan->root[gather->out[0]->id];
+    return tl_nest_may_go_down(p->plan, gather, root) && !reads_in(p, root->out[0], root->block);
+}
+
 /* Does this use evaluate the operand more than once per element, or in another order than the
  * root's? */
 static bool use_needs_home(const Placer *p, const TlUse *use)
@@ -461,7 +481,7 @@ static bool use_needs_home(const Placer *p, const TlUse *use)
         return true;
     uint32_t k = (uint32_t)(use - op->in);
     if (op->opcode == TL_OP_GATHER)
-        return k == 0 && !may_move(p, op);
+        return k == 0 && !may_move(p, op) && !goes_down(p, op);
     if (tl_attr(op, TL_ATTR_AXES) && k >= 1 && k <= tl_attr(op, TL_ATTR_AXES)->n)
         return true; /* index tiles */
     return false;

@@ -120,6 +120,11 @@ static void put_split(Print *p, const TlNest *n)
         tl_sbuf_putf(p->out, ", along %d from %lld to %lld and %lld more for each trip left",
                      n->reach->dim, (long long)n->reach->from, (long long)n->reach->to,
                      (long long)n->reach->more);
+    for (uint32_t i = 0; i < n->down.len; i++) {
+        tl_sbuf_puts(p->out, i ? " and " : ", down rows with ");
+        put_value(p, n->down.data[i]->value);
+        tl_sbuf_putf(p->out, " of %d in registers", n->down.data[i]->ahead);
+    }
     put_flag(p, n->last_axis >= 0, "ends with what is stored");
     if (!p->plan->check)
         put_number(p, "values", n->nvalues, 0);
@@ -468,6 +473,9 @@ static void put_function(Print *p)
         tl_sbuf_putf(p->out,
                      "tiles with a halo have %lld columns more before, to begin with lines\n",
                      (long long)plan->lead);
+    if (plan->paired)
+        tl_sbuf_puts(p->out,
+                     "two trips of a loop at once (rows go through memory half as often)\n");
     if (plan->uncut)
         tl_sbuf_putf(p->out, "all of a program at once (%s)\n", plan->uncut);
 }

@@ -230,7 +230,7 @@ static bool leads_to(const TlNests *plan, const TlValue *v, const TlValue *y, in
 /* The nest's value is the next one of a loop by 1, in whose home it is. */
 static const TlNestReach *find_reach(const TlNests *plan, const TlNest *n)
 {
-    enum { MOST_VISITED = 64 };
+    enum { MOST_VISITED = 512 };
     const TlValue *y = n->kind == TL_NEST_FILL && n->own ? n->value : NULL;
     const TlOp *loop = y && y->def ? y->def->block->parent : NULL;
     const TlUse *use = y ? y->uses : NULL;

@@ -145,6 +145,41 @@ static TlNestWay way_of_reshape(const TlNests *plan, const TlOp *op)
     return is_home ? TL_NEST_JOINS_HOME : TL_NEST_INTERLEAVES;
 }
 
+/* Is it a gather of vectors of a home that begin within registers, of words that one instruction
+ * takes from two of these? */
+static bool begins_within(const TlNests *plan, const TlOp *op)
+{
+    enum { LEAST_BYTES = 4 };
+    if (op->opcode != TL_OP_GATHER || plan->place[op->out[0]->id].way != TL_NEST_SHIFTS ||
+        plan->place[tl_in(op, 0)->id].kind != TL_NEST_HOME)
+        return false;
+    int bytes = (int)tl_gen_elem_bytes(op->out[0]->type), lanes = plan->m.vector_bytes / bytes;
+    const TlNestMove *m = tl_nest_move_of(plan, op, tl_nest_form(op->out[0]->type).lane);
+    return bytes >= LEAST_BYTES && m && m->known && m->window.step > 0 && m->window.start % lanes;
+}
+
+/* Neighbours along the lanes, as a filter takes them of a row that has a home: where registers are
+ * as long as lines of memory, each load that begins within a line takes two, and is as long as two.
+ * Two of three such are lanes of two vectors instead, which all of these share: then loads and
+ * shuffles, which arithmetic needs the ports of, take as long. */
+static void share_shifts(TlNests *plan)
+{
+    enum { LINE = 64, LEAST = 2, OF = 3 };
+    typedef struct Row {
+        uint32_t loads, done;
+    } Row;
+    Row *rows = TL_NEW_ARRAY(plan->arena, Row, plan->fn->nvalues + 1);
+    if (plan->m.vector_bytes != LINE)
+        return;
+    for (const TlOp *op = plan->fn->body->first; op; op = tl_walk_next(op, NULL))
+        rows[begins_within(plan, op) ? tl_in(op, 0)->id : plan->fn->nvalues].loads++;
+    for (const TlOp *op = plan->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        Row *row = begins_within(plan, op) ? &rows[tl_in(op, 0)->id] : NULL;
+        if (row && row->loads >= LEAST && row->done++ % OF != OF - 1)
+            plan->place[op->out[0]->id].way = TL_NEST_SHUFFLES;
+    }
+}
+
 void tl_nest_find_ways(TlNests *plan)
 {
     for (const TlOp *op = plan->fn->body->first; op; op = tl_walk_next(op, NULL)) {
@@ -167,6 +202,7 @@ void tl_nest_find_ways(TlNests *plan)
         place->way = way_of_gather(plan, op, place->partner);
         place->inside = is_inside(plan, op);
     }
+    share_shifts(plan);
 }
 
 /* ---- histograms ---- */

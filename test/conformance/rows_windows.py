@@ -446,3 +446,90 @@ for k, (t, w) in enumerate((("f32", 64), ("i16", 128), ("u8", 256), ("f64", 32),
                 "x": ints(t, 90 + k, 0, 5, 2, h, n), "e": ints(t, 95 + k, 0, 5, h, n), "y": poison(t, h, n),
                 "z": poison(t, h, (n + 1) // 2)
             }, reference, kernel=kernel)
+
+
+# ---- two trips of a loop at once (nest_trips.c): rows from themselves and rows further on -------------------------
+TRIPS = """
+kernel k(const {t} x[N, W], {t} y[N, W], {t} first[W])
+    grid(cdiv(W, {w}))
+{{
+    int i = pid(0) * {w};
+    auto v = x[0 +: {n}, i +: {w}];
+    for (int _j : range({trips})) v = {step};
+    y[0 +: {n}, i +: {w}] = v;
+    auto u = x[0 +: {n}, i +: {w}];
+    for (int _k : range({trips})) u = {step_u};
+    first[i +: {w}] = extract(u, {at}, 0 +: {w});
+}}
+"""
+
+
+def up(v, by):
+    return shifted(v, -by)
+
+
+STEPS = {
+    "sum": ("{0} + shift({0}, 0, -1)", lambda v: v + up(v, 1)),
+    "far": ("max({0}, shift({0}, 0, -2)) - shift({0}, 0, -1)", lambda v: np.maximum(v, up(v, 2)) - up(v, 1)),
+    "own": ("shift({0}, 0, -1) + shift({0}, 0, -3)", lambda v: up(v, 1) + up(v, 3)),
+}
+for k, (t, n, w, trips, step, at, cols) in enumerate((
+        ("f32", 64, 16, 64, "sum", 0, 40), ("i32", 17, 64, 5, "far", 16, 64), ("f64", 33, 8, 4, "far", 3, 19),
+        ("u8", 48, 64, 7, "own", 47, 100), ("i64", 16, 5, 9, "sum", 0, 5), ("f32", 40, 128, 6, "own", 11, 300),
+        ("i16", 20, 2, 8, "sum", 7, 3), ("f32", 64, 1, 8, "sum", 0, 3), ("f16", 32, 32, 4, "far", 5, 33),
+        ("f32", 32, 16, 4, "sum", 0, 0))):
+    def trip_rows(a, n=n, trips=trips, step=step, at=at):
+        v = a["x"]
+        for _ in range(trips):
+            v = STEPS[step][1](v).astype(v.dtype)
+        return {"y": exact(v), "first": exact(v[at])}
+
+    row(f"windows_trips_{t}_{n}_{w}_{trips}_{step}",
+        TRIPS.format(t=t, n=n, w=w, trips=trips, at=at, step=STEPS[step][0].format("v"),
+                     step_u=STEPS[step][0].format("u")),
+        {"x": Arr(t, store(np.random.default_rng(k).integers(0, 3, (n, cols)), t)), "y": poison(t, n, cols),
+         "first": poison(t, cols)}, trip_rows)
+
+
+# ---- down the rows of a vector, each loaded once; neighbours along the lanes of a home (nest_down.c, nest_way.c) -----
+FILTER = """
+auto add_two(auto a, auto b) {{ return ({t})(a + b); }}
+kernel k(const {t} x[H, W], {t} y[H, W])
+    grid(cdiv(W, {w}), cdiv(H, {h}))
+{{
+    int j = pid(1) * {h};
+    int i = pid(0) * {w};
+    auto v = load(x[j - {r} +: {h} + {n} - 1, i - {r} +: {w} + {n} - 1], border = edge) * ({t})2;
+    auto down = extract(v, 0 +: {h}, 0 +: {w} + {n} - 1);
+    static for (int d : range(1, {n}))
+        down = {op}(down, extract(v, d +: {h}, 0 +: {w} + {n} - 1) + ({t})d);
+    auto all = extract(down, 0 +: {h}, 0 +: {w});
+    static for (int d : range(1, {n}))
+        all = {op}(all, extract(down, 0 +: {h}, d +: {w}) - ({t})d);
+    y[j +: {h}, i +: {w}] = all;
+}}
+"""
+OPS = {"sum": ("add_two", lambda a, b: a + b), "max": ("max", np.maximum)}
+for k, (t, n, w, h, op, size) in enumerate((
+        ("f32", 5, 64, 8, "sum", (19, 150)), ("f32", 7, 256, 4, "sum", (9, 300)), ("i32", 4, 32, 16, "max", (40, 33)),
+        ("f64", 6, 40, 5, "sum", (5, 40)), ("u16", 9, 128, 8, "sum", (16, 129)), ("i64", 5, 16, 8, "max", (8, 17)),
+        ("f32", 13, 64, 8, "max", (8, 64)), ("f32", 5, 64, 8, "sum", (1, 1)), ("u8", 5, 96, 4, "sum", (7, 97)),
+        ("f32", 3, 48, 8, "sum", (12, 0)))):
+    def filtered(a, n=n, op=op):
+        x = a["x"]
+        if not x.size:
+            return {"y": exact(x)}
+        r, by = n // 2, OPS[op][1]
+        rows, cols = (np.clip(np.arange(-r, m + n - 1 - r), 0, m - 1) for m in x.shape)
+        v = (x[rows][:, cols] * x.dtype.type(2)).astype(x.dtype)
+        down = v[:x.shape[0]]
+        for d in range(1, n):
+            down = by(down, (v[d:d + x.shape[0]] + x.dtype.type(d)).astype(x.dtype)).astype(x.dtype)
+        all_ = down[:, :x.shape[1]]
+        for d in range(1, n):
+            all_ = by(all_, (down[:, d:d + x.shape[1]] - x.dtype.type(d)).astype(x.dtype)).astype(x.dtype)
+        return {"y": exact(all_)}
+
+    row(f"windows_filter_{t}_{n}_{w}_{op}_{size[0]}_{size[1]}",
+        FILTER.format(t=t, n=n, w=w, h=h, r=n // 2, op=OPS[op][0]),
+        {"x": Arr(t, store(np.random.default_rng(k).integers(0, 50, size), t)), "y": poison(t, *size)}, filtered)
