@@ -1,13 +1,14 @@
 /* fourier.c: tile_fft_table, tile_fft, tile_fft_2d, tile_rfft_table, tile_rfft, tile_irfft.
  *
  * Short rows go by fft, those of LONG complex numbers and more by fft_long, in room at the end of
- * the workspace; real ones, which are half as many complex numbers, by fft_real and fft_real_long.
+ * the workspace, but ABREAST of them or more by fft_blocks, if choices.def has that N; real ones,
+ * which are half as many complex numbers, by fft_real and fft_real_long.
  *   images: rows, turned over, rows, turned over: X, workspace, Y, workspace, Y. */
 #include "stdlib/library/library.h"
 
 #include "runtime/contract/grow.h"
 
-enum { LONG = 64, MOST_ROOMS = 64 };
+enum { LONG = 64, MOST_ROOMS = 64, ABREAST = 16 };
 static const char power[] = "a power of 2 from 2 to 2^28",
                   real_power[] = "a power of 2 from 4 to 2^28";
 
@@ -89,7 +90,13 @@ static tile_status transform_rows(const Fourier *f, int64_t M, int64_t N, const 
         complex_rows(f, "X", from, M, N), table_of(f, "table", table, N),
         complex_rows(f, "Y", to, M, N),
         tl_lib_dense("workspace", room, f->type, 3, (int64_t[]){rooms_of(M), 4, N})};
+    const TlLibCall blocks = {.images = tl_lib_fourier_images,
+                              .kernel = TL_LIB_fft_blocks,
+                              .type = f->type,
+                              .sizes = {N}};
     bool is_long = N >= LONG;
+    if (is_long && M >= ABREAST && tl_lib_fits(f->kernels, &blocks))
+        return launch(f, TL_LIB_fft_blocks, f->inverse, N, arrays, 3);
     return launch(f, is_long ? TL_LIB_fft_long : TL_LIB_fft, f->inverse, N, arrays,
                   is_long ? 4 : 3);
 }

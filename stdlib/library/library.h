@@ -145,6 +145,13 @@ static inline void tl_lib_put_matrix(tile_arg *to, const TlLibMatrix *m, int64_t
     tl_lib_put_view(to, m->address, type, 3, extents, strides);
 }
 
+/* One matrix. */
+static inline void tl_lib_put_single(tile_arg *to, const TlLibMatrix *m, tile_dtype type)
+{
+    const int64_t extents[] = {m->rows, m->columns}, strides[] = {m->ld, 1};
+    tl_lib_put_view(to, m->address, type, 2, extents, strides);
+}
+
 /* An array of any rank to 5, as stored; in dense ones the last axis is the fastest. */
 typedef struct TlLibArray {
     const char *name, *strides_name; /* strides_name: the argument they come from; NULL: dense */

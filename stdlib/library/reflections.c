@@ -5,7 +5,8 @@
  *     1. V with its ones and zeros, and T, into the workspace
  *     2. W = V^T C    3. op(T) W    4. C less V times that: products of tile_gemm_batched
  * tile_geqrf does so with Q^T after each panel to the columns right of it; tile_ormqr to C, with
- * Q^T from the first panel to the last, with Q backwards. */
+ * Q^T from the first panel to the last, with Q backwards. Few columns of C go one by one, without V
+ * and T (apply_reflections). */
 #include "stdlib/library/library.h"
 
 /* Columns of a panel: those that the tiles of choices.def hold. */
@@ -118,6 +119,17 @@ static tile_status reflect(const Reflections *q, int64_t j, int64_t n, bool tran
     return status == TILE_OK ? multiply(q, false, -1, &v, &tw, true, c) : status;
 }
 
+/* All reflections for few columns of C, in one launch. */
+static tile_status apply(const Reflections *q, const TlLibCall *call, bool transposed)
+{
+    tile_arg args[4];
+    tl_lib_put_matrix(&args[0], &q->a, q->batch, q->type);
+    put_tau(&args[1], q, 0, q->steps);
+    tl_lib_put_matrix(&args[2], &q->c, q->batch, q->type);
+    args[3] = tile_i32(transposed);
+    return tl_lib_launch(q->kernels, q->stream, call, args, 4);
+}
+
 /* ---- the factors ---- */
 
 static bool is_query(tile_dtype type, int64_t a, int64_t b, int64_t c, int64_t batch)
@@ -189,8 +201,18 @@ tile_status tile_ormqr_batched(tile_kernels *kernels, tile_stream *stream, tile_
     if (status == TILE_OK)
         status = tl_lib_check_given(q.function, "workspace", workspace,
                                     tile_ormqr_workspace(type, M, N, K, batch) > 0);
+    if (status != TILE_OK || !K || !N || !batch)
+        return status;
+    const TlLibCall few = {.function = q.function,
+                           .images = tl_lib_reflections_images,
+                           .kernel = TL_LIB_apply_reflections,
+                           .type = type,
+                           .sizes = {N},
+                           .batch = batch};
+    if (tl_lib_fits(kernels, &few))
+        return apply(&q, &few, transposed);
     int64_t panels = (K + PANEL - 1) / PANEL;
-    for (int64_t i = 0; i < panels && batch && N && status == TILE_OK; i++) {
+    for (int64_t i = 0; i < panels && status == TILE_OK; i++) {
         int64_t j = (transposed ? i : panels - 1 - i) * PANEL;
         TlLibMatrix rows = tl_lib_part(&q.c, type, j, 0, M - j, N);
         status = reflect(&q, j, least(K - j, PANEL), transposed, &rows);

@@ -405,15 +405,50 @@ static tile_status swap_rows(const Solve *s, const TlLibMatrix *m, const int32_t
     return launch(s, TL_LIB_swap_rows, 0, m->columns, args, 4);
 }
 
+/* How many of the batch's panels are factored a matrix to a lane: whole groups of as many as there
+ * are columns, if a group stays in the cache. */
+static int64_t count_abreast(const Solve *s, const TlLibMatrix *panel)
+{
+    enum { MOST = 65536 }; /* elements of a group */
+    int64_t rows = panel->rows, columns = panel->columns;
+    TlLibCall call = {.images = tl_lib_solve_images,
+                      .kernel = TL_LIB_factor_abreast,
+                      .type = s->type,
+                      .sizes = {columns}};
+    if (columns < 2 || rows < columns || s->batch < columns || !tl_lib_fits(s->kernels, &call) ||
+        rows > MOST / (columns * columns))
+        return 0;
+    return s->batch / columns * columns;
+}
+
+/* Matrices `from` to `to` of the batch. */
+static tile_status factor_some(const Solve *all, TlLibKernel kernel, TlLibMatrix panel,
+                               int32_t *pivots, int64_t stride, int64_t j, int32_t *info,
+                               int64_t from, int64_t to)
+{
+    Solve s = *all;
+    tile_arg args[4];
+    if (from == to)
+        return TILE_OK;
+    s.batch = to - from;
+    panel.address = (const char *)panel.address + from * panel.stride * tile_dtype_bits(s.type) / 8;
+    tl_lib_put_matrix(&args[0], &panel, s.batch, s.type);
+    put_pivots(&args[1], &s, pivots + from * stride, stride, j, least(panel.rows, panel.columns));
+    put_info(&args[2], &s, info + from);
+    args[3] = tile_i32((int32_t)j);
+    return launch(&s, kernel, 0, panel.columns, args, 4);
+}
+
 static tile_status factor_columns(const Solve *s, const TlLibMatrix *panel, int32_t *pivots,
                                   int64_t stride, int64_t j, int32_t *info)
 {
-    tile_arg args[4];
-    tl_lib_put_matrix(&args[0], panel, s->batch, s->type);
-    put_pivots(&args[1], s, pivots, stride, j, least(panel->rows, panel->columns));
-    put_info(&args[2], s, info);
-    args[3] = tile_i32((int32_t)j);
-    return launch(s, TL_LIB_factor_columns, 0, panel->columns, args, 4);
+    int64_t abreast = count_abreast(s, panel);
+    tile_status status =
+        factor_some(s, TL_LIB_factor_abreast, *panel, pivots, stride, j, info, 0, abreast);
+    if (status != TILE_OK)
+        return status;
+    return factor_some(s, TL_LIB_factor_columns, *panel, pivots, stride, j, info, abreast,
+                       s->batch);
 }
 
 /* What is right of the panel of n columns from j on, and below: the rows of U, and the rest less

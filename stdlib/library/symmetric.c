@@ -57,7 +57,7 @@ static tile_status launch(const Symmetric *s, TlLibKernel kernel, int form, int6
     TlLibCall call = call_of(s, kernel, form, a, b, c);
     tl_lib_put_factor(&args[nargs++], s->alpha, s->type);
     tl_lib_put_factor(&args[nargs++], s->beta, s->type);
-    args[nargs++] = tile_i32(s->triangle == TILE_UPPER);
+    tl_lib_put_bits(&args[nargs++], TILE_I32, s->triangle == TILE_UPPER);
     return tl_lib_launch(s->kernels, s->stream, &call, args, nargs);
 }
 
@@ -111,8 +111,10 @@ static tile_status symm(const Symmetric *s, const TlLibMatrix *a, const TlLibMat
 {
     int64_t n = a->rows, h = (n / 2 + BLOCK - 1) / BLOCK * BLOCK, end = n - h;
     if (n <= AT_ONCE) {
-        tile_arg args[6] = {tl_lib_matrix_view(a, s->type), tl_lib_matrix_view(b, s->type),
-                            tl_lib_matrix_view(c, s->type)};
+        tile_arg args[6];
+        tl_lib_put_single(&args[0], a, s->type);
+        tl_lib_put_single(&args[1], b, s->type);
+        tl_lib_put_single(&args[2], c, s->type);
         return launch(s, TL_LIB_symm, right, c->rows, c->columns, n, args, 3);
     }
     bool upper = s->triangle == TILE_UPPER;
@@ -197,7 +199,8 @@ tile_status tile_symv(tile_kernels *kernels, tile_stream *stream, tile_dtype typ
         return status;
     if (alpha == 0)
         return scale(&s);
-    tile_arg args[6] = {tl_lib_matrix_view(&s.a, type)};
+    tile_arg args[6];
+    tl_lib_put_single(&args[0], &s.a, type);
     tl_lib_put_vector(&args[1], x, type, N, incx);
     tl_lib_put_vector(&args[2], y, type, N, incy);
     return launch(&s, is_read_once(&s, N) ? TL_LIB_symv_once : TL_LIB_symv, 0, N, 0, 0, args, 3);

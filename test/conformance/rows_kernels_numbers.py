@@ -113,6 +113,14 @@ for t, m, n, inverse in (("f32", 3, 32, False), ("f32", 1, 1, False), ("f32", 5,
                    {"x": normal(t, 1, m, n, 2), "w": table(n, t), "y": poison(t, m, n, 2)},
                    lambda a, t=t, n=n, go=go: {"y": transformed(go(number(a["x"])), np.log2(n), t)}, T=t, N=n,
                    INVERSE=inverse, R=2 if m < 6 else 24, ABREAST=abreast)
+for t, m, n1, n2, inverse in (("f32", 16, 8, 8, False), ("f64", 75, 8, 8, True), ("f32", 147, 8, 8, True),
+                              ("f64", 16, 4, 2, False), ("f32", 33, 2, 8, False), ("f64", 130, 8, 8, False),
+                              ("f32", 20, 16, 4, True)):
+    n, go = n1 * n2, np.fft.ifft if inverse else np.fft.fft
+    kernel_row("fft", "fft_blocks", named(t, f"{m}x{n1}x{n2}", inverse),
+               {"x": normal(t, 1, m, n, 2), "w": table(n, t), "y": poison(t, m, n, 2)},
+               lambda a, t=t, n=n, go=go: {"y": transformed(go(number(a["x"])), np.log2(n), t)}, T=t, N1=n1, N2=n2,
+               INVERSE=inverse)
 for t, m, n in (("f32", 3, 32), ("f64", 1, 8), ("f32", 1, 2), ("f64", 3, 64), ("f32", 2, 128), ("f32", 0, 8),
                 ("f32", 37, 64), ("f64", 25, 16), ("f32", 40, 4)):
     def back(a, t=t, n=n):

@@ -164,11 +164,13 @@ def factors(a):
     return a, places, bad
 
 
-def lu(name, t, z, m, n, first=0, singular=False, **consts):
+def lu(name, t, z, m, n, first=0, singular=False, equal=False, kernel="factor_columns", **consts):
     a = matrix(5, z, m, n) + rng(6).uniform(-0.25, 0.25, (z, m, n))
     a = np.asarray(a, np.float32).astype(np.float64)
     if singular:
         a[:, :, 1] = 0
+    if equal:  # the last pivot of every matrix is 0, of the factors of none
+        a[:, m - 1] = a[:, 0]
 
     def want(_a):
         all_of = [factors(x) for x in a]
@@ -178,10 +180,10 @@ def lu(name, t, z, m, n, first=0, singular=False, **consts):
         bound = 64 * (n + 1) * UNIT[t] * np.abs(y).max(initial=1)
         return {"a": near(y, bound, t), "pivot": exact(places.astype(np.int32)), "info": exact(info)}
 
-    kernel_row("solve", "factor_columns", f"{t}_{z}x{m}x{n}_{name}", {
+    kernel_row("solve", kernel, f"{t}_{z}x{m}x{n}_{name}", {
         "a": bytes_as(t, a), "pivot": poison("i32", z, min(m, n)),
         "info": bytes_as("i32", np.full(z, 0 if first else 99)), "first": first
-    }, want, T=t, **{**dict(B=16, BM=8), **consts})
+    }, want, T=t, **(consts if kernel == "factor_abreast" else {**dict(B=16, BM=8), **consts}))
 
 
 lu("square", "f32", 2, 13, 13)
@@ -194,6 +196,36 @@ lu("no_columns", "f32", 2, 7, 0)
 lu("no_rows", "f32", 2, 0, 5)
 lu("none", "f64", 0, 5, 5)
 lu("block", "f32", 1, 50, 32, B=32, BM=16)
+for size in ("f32", "f64"):
+    for of, high, wide, lanes in ((16, 8, 8, 8), (10, 9, 5, 8), (32, 16, 16, 16), (26, 13, 13, 16), (2, 2, 2, 4),
+                                  (3, 7, 3, 4), (1, 1, 1, 2)):
+        lu("abreast", size, of, high, wide, kernel="factor_abreast", B=lanes)
+lu("abreast", "f32", 32, 32, 32, kernel="factor_abreast", B=32)
+lu("abreast", "f64", 17, 20, 17, kernel="factor_abreast", B=32)
+lu("abreast_behind", "f32", 14, 7, 7, first=9, kernel="factor_abreast", B=8)
+lu("abreast_behind", "f64", 4, 5, 4, first=64, kernel="factor_abreast", B=4)
+lu("abreast_singular", "f32", 12, 6, 6, singular=True, kernel="factor_abreast", B=8)
+lu("abreast_singular", "f64", 9, 11, 9, singular=True, first=2, kernel="factor_abreast", B=16)
+lu("abreast_equal", "f32", 12, 6, 6, equal=True, kernel="factor_abreast", B=8)
+lu("abreast_equal", "f64", 9, 9, 9, equal=True, kernel="factor_abreast", B=16)
+lu("abreast_none", "f32", 0, 5, 5, kernel="factor_abreast", B=8)
+
+
+def lost(kernel, t, z, n, **consts):
+    """A NaN in the last row of every other matrix is the greatest of its column, and all that follows is NaN: each
+    step takes the first."""
+    a = np.asarray(matrix(5, z, n, n) + rng(6).uniform(-0.25, 0.25, (z, n, n)), np.float32).astype(np.float64)
+    places = np.array([factors(x)[1] for x in a], np.int32)
+    a[::2, n - 1, 0] = np.nan
+    places[::2] = [n - 1, *range(1, n)]
+    kernel_row("solve", kernel, f"{t}_{z}x{n}_lost", {
+        "a": bytes_as(t, a), "pivot": poison("i32", z, n), "info": bytes_as("i32", np.full(z, 99)), "first": 0
+    }, lambda _a: {"pivot": exact(places), "info": exact(np.zeros(z, np.int32))}, T=t, **consts)
+
+
+lost("factor_columns", "f32", 3, 9, B=16, BM=8)
+lost("factor_abreast", "f32", 8, 8, B=8)
+lost("factor_abreast", "f64", 10, 5, B=8)
 
 
 def swap(t, z, m, n, s, first=0, backwards=0):
@@ -290,12 +322,34 @@ def qr(name, t, z, m, n, size=1.0, zeros=False, **consts):
     kernel_row("solve", "join_reflections", f"{t}_{z}x{m}x{n}_{name}",
                {"a": f, "tau": tau, "v": poison(t, z, m, s), "t": poison(t, z, s, s)}, as_one, T=t,
                **{**dict(B=16, BM=8), **consts})
+    for transposed, columns in ((0, 3), (1, 1)):
+        apply(f"{t}_{z}x{m}x{n}_{name}", t, f, tau, m, s, transposed, columns)
+
+
+def apply(name, t, f, tau, m, s, transposed, columns):
+    """op(Q) C; what of the array is no reflection is not used."""
+    v = f.store.astype(np.float64)[:, :, :s]
+    z = len(v)
+    held = bytes_as(t, np.where(np.arange(m)[:, None] > np.arange(s), v, np.nan))
+    c = bytes_as(t, rng(12).standard_normal((z, m, columns)))
+
+    def want(_a):
+        y = c.store.astype(np.float64).copy()
+        for i in range(z):
+            w = joined(v[i])
+            for k in range(s) if transposed else reversed(range(s)):
+                y[i] -= float(tau.store[i, k]) * np.outer(w[:, k], w[:, k] @ y[i])
+        return {"c": near(y, 64 * (m + s) * UNIT[t] * np.abs(y).max(initial=1), t)}
+
+    kernel_row("solve", "apply_reflections", name + "_transposed" * transposed,
+               {"a": held, "tau": tau, "c": c, "transposed": transposed}, want, T=t)
 
 
 qr("high", "f32", 2, 37, 11)
 qr("square", "f64", 1, 13, 13)
 qr("wide", "f32", 2, 5, 16)
 qr("block", "f32", 1, 50, 32, B=32, BM=16)
+qr("panels", "f64", 2, 33, 24, B=32, BM=16)
 qr("zeros", "f64", 2, 9, 6, zeros=True)
 qr("large", "f32", 1, 20, 7, size=1e30)
 qr("tiny", "f64", 1, 12, 4, size=1e-200)

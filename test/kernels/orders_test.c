@@ -191,6 +191,9 @@ static void fourier_of(tile_dtype type)
     for (int64_t N = 2; N <= (brief ? 128 : 4096); N *= 2)
         for (int inverse = 0; inverse < 2; inverse++)
             fft_of(type, N > 100 ? 2 : 70, N, inverse);
+    fft_of(type, 15, 64, false); /* fewer than go abreast, one block, several and a part of one */
+    fft_of(type, 16, 64, true);
+    fft_of(type, brief ? 85 : 200, 64, false);
     for (int64_t N = 4; N <= (brief ? 128 : 2048); N *= 2)
         rfft_of(type, N > 100 ? 2 : 66, N);
     for (int inverse = 0; inverse < 2; inverse++) {

@@ -271,7 +271,7 @@ static void lu_of(tile_dtype type, int64_t batch, int64_t M, int64_t N, int64_t 
 {
     Array a = array_of(type, batch, M, N, N % 2);
     int64_t steps = M < N ? M : N;
-    int32_t info[3] = {7, 7, 7}, *pivots = malloc((size_t)(batch * steps + 1) * sizeof *pivots);
+    int32_t info[40] = {7, 7, 7}, *pivots = malloc((size_t)(batch * steps + 1) * sizeof *pivots);
     for (int64_t i = 0; i < batch * M && zero >= 0; i++)
         set(&a, i / M, i % M, zero, 0);
     keep(&a);
@@ -355,8 +355,43 @@ static void qr_of(tile_dtype type, int64_t batch, int64_t M, int64_t N, double s
         free(all[i]);
 }
 
+/* Few columns of C, which go by a kernel of their own, are what they are among many. */
+static void few_columns(tile_dtype type, int64_t batch, int64_t M, int64_t K, bool transposed)
+{
+    enum { MANY = 9, FEW = 3 };
+    Array a = array_of(type, batch, M, K, 1), c = array_of(type, batch, M, MANY, 1);
+    int side = transposed ? TILE_TRANSPOSE : TILE_NO_TRANSPOSE;
+    void *tau = numbers(type, batch * K),
+         *room[2] = {malloc(tile_geqrf_workspace(type, M, K, batch) + 8),
+                     malloc(tile_ormqr_workspace(type, M, MANY, K, batch) + 8)};
+    OK(tile_geqrf_batched(library, NULL, type, M, K, a.at, a.ld, a.stride, tau, room[0], batch));
+    keep(&c);
+    OK(tile_ormqr_batched(library, NULL, type, (tile_transpose)side, M, MANY, K, a.at, a.ld,
+                          a.stride, tau, c.at, c.ld, c.stride, room[1], batch));
+    OK(tile_ormqr_batched(library, NULL, type, (tile_transpose)side, M, FEW, K, a.at, a.ld,
+                          a.stride, tau, c.before, c.ld, c.stride, room[1], batch));
+    double far = 0, most = 1;
+    for (int64_t i = 0; i < batch * M * FEW; i++) {
+        int64_t z = i / (M * FEW), row = i / FEW % M;
+        double want = item(&c, c.at, z, row, i % FEW);
+        most = fmax(most, fabs(want));
+        far = fmax(far, fabs(want - item(&c, c.before, z, row, i % FEW)));
+    }
+    if (!CHECK(far <= 8 * eps_of(type) * (double)(M + K) * most))
+        fprintf(stderr, "    %s few columns, %d x %d x %d: %g of %g\n", tile_dtype_name(type),
+                (int)batch, (int)M, (int)K, far, most);
+    drop(&a);
+    drop(&c);
+    void *all[] = {tau, room[0], room[1]};
+    for (int i = 0; i < 3; i++)
+        free(all[i]);
+}
+
 static void orthogonal(tile_dtype type)
 {
+    few_columns(type, 2, 50, 37, true);
+    few_columns(type, 1, 41, 41, false);
+    few_columns(type, 1, 9, 8, false);
     qr_of(type, 1, 1, 1, 1);
     qr_of(type, 3, 5, 4, 1);
     qr_of(type, 2, 8, 8, 1);
@@ -397,6 +432,14 @@ static void each_type(tile_dtype type, tile_dtype result)
         lu_of(type, s[0], s[1], s[1], -1);
     }
     lu_of(type, 2, 9, 7, 0);
+    /* a matrix to a lane, some of the last one by one */
+    static const int64_t abreast[][4] = {{2, 2, 2, -1},    {7, 3, 3, 1},     {25, 9, 8, -1},
+                                         {7, 7, 7, 6},     {35, 16, 16, -1}, {23, 11, 11, 3},
+                                         {40, 20, 19, -1}, {33, 32, 32, 30}};
+    for (size_t i = 0; i < sizeof abreast / sizeof *abreast; i++)
+        lu_of(type, abreast[i][0], abreast[i][1], abreast[i][2], abreast[i][3]);
+    lu_of(type, 3, 66, 66, -1);
+    lu_of(type, 3, 66, 66, 64);
     lu_of(type, 1, 20, 20, 19);
     lu_of(type, 1, brief ? 70 : 140, brief ? 70 : 140, brief ? 65 : 100);
     not_positive(type, 1, 0, false);
