@@ -176,6 +176,20 @@ static LLVMValueRef shifted(TlCpuGen *g, TlOp *op, const TlNestWindow *v, const 
     return tl_cpu_fork_end(g, &f, shuffled(g, op, v, at));
 }
 
+/* Lanes of the vector at the same place, or of groups of it. */
+static LLVMValueRef permuted(TlCpuGen *g, TlOp *op, const TlNestMove *m, const TlCpuAt *at)
+{
+    TlCpuAt same;
+    LLVMValueRef order[TL_NEST_LANES];
+    tl_cpu_at_under(g, &same, at, at->rank, at->lane, at->width);
+    LLVMValueRef r = tl_cpu_eval(g, tl_in(op, 0), &same);
+    for (int i = 0; i < at->width; i++)
+        order[i] =
+            LLVMConstInt(g->i32, (unsigned)(i / m->period * m->period + m->from[i % m->period]), 0);
+    return LLVMBuildShuffleVector(g->b, r, LLVMGetPoison(LLVMTypeOf(r)),
+                                  LLVMConstVector(order, (unsigned)at->width), "");
+}
+
 static bool may_shuffle(const TlNestMove *m, const TlOp *gather, int lane, int w)
 {
     const TlType *from = tl_in(gather, 0)->type;
@@ -193,7 +207,9 @@ LLVMValueRef tl_cpu_eval_gather(TlCpuGen *g, TlOp *op, TlCpuAt *at)
     TlNestWay way = g->plan->place[op->out[0]->id].way;
     if (m && m->rows)
         return other_row(g, op, axis, at);
-    if (m && may_shuffle(m, op, at->lane, w))
+    if (m && m->period && w % m->period == 0)
+        return permuted(g, op, m, at);
+    if (m && !m->period && may_shuffle(m, op, at->lane, w))
         return (way == TL_NEST_SHIFTS ? shifted : shuffled)(g, op, &m->window, at);
     LLVMTypeRef i64s = tl_gen_vec(g->i64, w);
     LLVMValueRef k = LLVMBuildIntCast2(g->b, tl_cpu_eval(g, index, at), i64s,

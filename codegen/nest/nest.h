@@ -217,6 +217,7 @@ typedef enum TlNestWay {
     TL_NEST_EXCHANGES,   /* lanes of one vector change places in pairs */
     TL_NEST_TAKES_ROWS,  /* vectors of other rows, as they are */
     TL_NEST_SHUFFLES,    /* lanes of two neighbouring vectors */
+    TL_NEST_PERMUTES,    /* lanes of the same vector, in an order that is known */
     TL_NEST_SHIFTS,      /* vectors that begin at any element; at the ends, as SHUFFLES */
     TL_NEST_SUMS_QUADS,  /* a reduction, of four products of bytes in each lane */
     TL_NEST_ADDS_QUADS,  /* a sum of such sums and others, with which the instruction begins */
@@ -257,8 +258,10 @@ typedef struct TlNestWindow {
 typedef struct TlNestMove {
     int lane;  /* where the lanes are along this dimension */
     bool rows; /* the axis is another one, and the index the same in all lanes */
-    bool known; /* along that, too, a window; else there is one */
+    bool known; /* along that, too, a window; else there is one, or a period */
     TlNestWindow window;
+    int period;                  /* 0: a window; else each group of so many lanes takes its own, */
+    uint8_t from[TL_NEST_LANES]; /* lane i the group's from[i] */
 } TlNestMove;
 /* NULL: lane by lane */
 const TlNestMove *tl_nest_move_of(const struct TlNests *plan, const TlOp *gather, int lane);

@@ -3,7 +3,8 @@
  *
  * Along another axis than the lanes', a gather takes whole vectors of other rows, whatever its
  * index. Along the lanes, where the elements of a vector lie side by side in the operand, it takes
- * them as they lie in memory, or from two neighbouring vectors by one shuffle (nest_way.c). */
+ * them as they lie in memory, or from two neighbouring vectors by one shuffle (nest_way.c); or from
+ * one vector, where each group of a few lanes takes elements of its own (one of four for all). */
 #include "codegen/nest/nest.h"
 #include "ir/interp/interp.h"
 
@@ -118,6 +119,31 @@ static bool is_window(const TlTileData *index, int64_t n, int64_t extent, TlNest
     return true;
 }
 
+/* Does each group of so many elements take its own, all groups in the same order? */
+static bool has_period(const TlTileData *index, int64_t n, int period)
+{
+    for (int64_t i = 0; i < n; i++) {
+        int64_t in_group = element(index, i) - i / period * period;
+        if (in_group < 0 || in_group >= period || in_group != element(index, i % period))
+            return false;
+    }
+    return n % period == 0;
+}
+
+/* The fewest elements that are such a group, a power of two and no more than a register's `lanes`;
+ * 0: there are none. */
+static int period_of(const TlTileData *index, int64_t n, int lanes, uint8_t *from)
+{
+    for (int period = 2; period <= lanes && period <= n; period *= 2) {
+        if (!has_period(index, n, period))
+            continue;
+        for (int i = 0; i < period; i++)
+            from[i] = (uint8_t)element(index, i);
+        return period;
+    }
+    return 0;
+}
+
 /* ---- the pass ---- */
 
 static TlNestMove *find_move(TlNests *plan, const TlOp *op)
@@ -133,9 +159,14 @@ static TlNestMove *find_move(TlNests *plan, const TlOp *op)
     *m = (TlNestMove){.lane = lane, .rows = axis != lane};
     if (m->rows && varies(index, lane, 0))
         return NULL;
-    m->known = n > 1 && n <= MOST_KNOWN && vector && vector->type->shape[0] == n &&
-               evaluate(plan->arena, vector, &data, 0) &&
-               is_window(&data, n, x->type->shape[axis], &m->window);
+    bool evaluated = n > 1 && n <= MOST_KNOWN && vector && vector->type->shape[0] == n &&
+                     evaluate(plan->arena, vector, &data, 0);
+    m->known = evaluated && is_window(&data, n, x->type->shape[axis], &m->window);
+    if (evaluated && !m->rows && !m->known && x->type->shape[axis] == n)
+        m->period =
+            period_of(&data, n, plan->m.vector_bytes / (int)tl_gen_elem_bytes(x->type), m->from);
+    if (m->period)
+        return m;
     if (m->rows || !m->known)
         return m->rows ? m : NULL;
     bool is_padded = tl_nest_readable(op->out[0]->type, axis) != n;

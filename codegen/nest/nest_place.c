@@ -363,7 +363,8 @@ static bool may_move(const Placer *p, const TlOp *gather)
 {
     const TlNestMove *m = tl_nest_move_of(p->plan, gather, tl_nest_form(gather->out[0]->type).lane);
     const TlOp *root = p->plan->root[gather->out[0]->id];
-    return m && root && (root->opcode == TL_OP_STORE || root->opcode == TL_OP_REDUCE) &&
+    return m && root &&
+           (m->period || root->opcode == TL_OP_STORE || root->opcode == TL_OP_REDUCE) &&
            !p->plan->check && p->work[tl_in(gather, 0)->id] <= (m->rows ? FEW_WORK : FEW_WORK / 2);
 }
 

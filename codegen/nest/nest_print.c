@@ -384,6 +384,7 @@ static void put_place(Print *p, const TlValue *v)
         [TL_NEST_EXCHANGES] = "exchanges lanes",
         [TL_NEST_TAKES_ROWS] = "vectors of other rows",
         [TL_NEST_SHUFFLES] = "lanes of two vectors",
+        [TL_NEST_PERMUTES] = "lanes of one vector",
         [TL_NEST_SHIFTS] = "vectors that begin at any lane",
         [TL_NEST_SUMS_QUADS] = "four products of bytes a lane",
         [TL_NEST_ADDS_QUADS] = "added by the instruction",

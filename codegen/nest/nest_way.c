@@ -84,6 +84,8 @@ static TlNestWay way_of_gather(const TlNests *plan, const TlOp *op, const TlValu
         return partner ? TL_NEST_EXCHANGES : TL_NEST_GATHERS;
     if (m->rows)
         return TL_NEST_TAKES_ROWS;
+    if (m->period)
+        return TL_NEST_PERMUTES;
     bool shifts = !plan->check && may_begin_anywhere(plan, tl_in(op, 0), lane, 0);
     return shifts ? TL_NEST_SHIFTS : TL_NEST_SHUFFLES;
 }

@@ -112,6 +112,8 @@ static int width_of_gather(const TlNests *plan, const TlOp *op, int limit, const
         return at_most(limit, GATHERED, "a gather", why);
     if (m->rows)
         return limit;
+    if (m->period)
+        return m->period <= limit ? limit : at_most(limit, GATHERED, "a gather", why);
     int lanes = plan->m.vector_bytes / (int)tl_gen_elem_bytes(to);
     int64_t room = m->window.wraps ? from->shape[lane] : tl_nest_readable(from, lane);
     return at_most(limit, tl_nest_fit_width(room, lanes < limit ? lanes : limit), "a shuffle", why);

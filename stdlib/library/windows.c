@@ -6,8 +6,11 @@
  * - a convolution of each channel for itself (depthwise) has a kernel for planes;
  * - one of a single tap that goes everywhere is a product of the filters and each image (with
  *   channels innermost, too, a product of all pixels and the filters);
- * - one of groups of 2, 4 or 8 channels has a kernel for CPUs, whose vectors hold several groups;
- * - one of 3 or 4 channels has a kernel for CPUs, of which the taps of a row are one product;
+ * - one of few channels, or groups of few filters, has kernels for CPUs: with channels outermost
+ *   vectors go along rows of pixels, with channels innermost along filters, of several groups where
+ *   these have few;
+ * - one of 3 or 4 channels with a stride of 4 has a kernel for CPUs, of which the taps of a row are
+ *   one product;
  * - any other one turns the image, in the workspace, convolves, and turns the result back. Filters
  *   [K, C / groups, R, S] are turned, too, so that K is innermost. */
 #include "stdlib/library/images.h"
@@ -172,6 +175,11 @@ tile_status tile_avg_pool2d_backward(tile_kernels *kernels, tile_stream *stream,
  * squared along an axis (conv2d_rows). */
 enum { FEW_CHANNELS = 4, SOME_CHANNELS = 3, TAPS = 0x8000 };
 
+/* The forms of conv2d_groups: channels and filters of a group. */
+static const struct {
+    int C, K;
+} GROUP_FORMS[] = {{1, 2}, {1, 4}, {2, 2}, {4, 4}, {8, 8}};
+
 /* What is turned in the workspace: filters, images, results. */
 typedef struct Rooms {
     int64_t f, x, y, all;
@@ -208,11 +216,32 @@ static tile_status convolve_channels(tile_kernels *k, tile_stream *stream, const
     return tl_lib_launch(k, stream, &call, args, 10);
 }
 
-/* The form of conv2d_groups for groups with as many outputs as channels; -1: there is none. */
+/* The form of conv2d_groups for several groups; -1: there is none. */
 static int form_of_groups(const TlLibConv *c)
 {
-    bool alike = c->w.options.groups > 1 && c->w.C == c->K;
-    return !alike ? -1 : c->CG == 2 ? 0 : c->CG == 4 ? 1 : c->CG == 8 ? 2 : -1;
+    int64_t groups = c->w.options.groups;
+    for (int i = 0; i < (int)(sizeof GROUP_FORMS / sizeof *GROUP_FORMS); i++)
+        if (groups > 1 && c->CG == GROUP_FORMS[i].C && c->K == groups * GROUP_FORMS[i].K)
+            return i;
+    return -1;
+}
+
+/* The call of conv2d_direct; it multiplies in f32, which takes other types longer. */
+static bool goes_directly(const tile_kernels *k, const TlLibConv *c, TlLibCall *call)
+{
+    const TlLibWindows *w = &c->w;
+    *call = tl_lib_image_call(c, TL_LIB_conv2d_direct, 0, c->K / w->options.groups,
+                              c->CG * w->R * w->S, w->type == TILE_F32 ? 0 : c->CG);
+    return tl_lib_fits(k, call);
+}
+
+/* The call of conv2d_planes, with channels outermost. */
+static bool goes_by_planes(const tile_kernels *k, const TlLibConv *c, TlLibCall *call)
+{
+    const tile_window_options *o = &c->w.options;
+    int form = o->stride[1] <= 2 ? (int)o->stride[1] - 1 : -1;
+    *call = tl_lib_image_call(c, TL_LIB_conv2d_planes, form, c->w.Q, c->K / o->groups, c->CG);
+    return o->layout == TILE_NCHW && form >= 0 && tl_lib_fits(k, call);
 }
 
 /* The call of conv2d_rows for images of few channels in f32, whose taps are one product: with
@@ -223,9 +252,9 @@ static bool goes_by_rows(const tile_kernels *k, const TlLibConv *c, TlLibCall *c
     const int64_t *stride = w->options.stride;
     int64_t rows = w->C * w->R * w->R, columns = w->C * w->R * w->S * w->S, n = stride[0];
     bool inner = w->options.layout == TILE_NHWC;
-    int form = n == 1 ? 0 : n == 2 ? 1 : n == 4 ? 2 : -1;
+    int form = n == 4 ? 0 : -1;
     if (inner) {
-        form = n == 4 && w->C == SOME_CHANNELS && w->S <= n ? 3 : -1;
+        form = n == 4 && w->C == SOME_CHANNELS && w->S <= n ? 1 : -1;
         columns *= w->C;
     }
     *call = tl_lib_image_call(c, TL_LIB_conv2d_rows, form, c->K, 0, 0);
@@ -243,15 +272,15 @@ static tile_status convolve(tile_kernels *k, tile_stream *stream, const TlLibCon
                          tl_lib_array_view(y)};
     tl_lib_put_window(args + 4, w);
     args[10] = tile_i32((int32_t)w->options.groups);
-    TlLibCall by_rows, few = tl_lib_image_call(c, TL_LIB_conv2d_few, 0, c->K, 0, 0);
+    TlLibCall by_rows, direct;
     if (w->options.layout == TILE_NHWC && goes_by_rows(k, c, &by_rows))
         return tl_lib_launch(k, stream, &by_rows, args, 10);
-    if (w->options.groups == 1 && w->C <= FEW_CHANNELS && tl_lib_fits(k, &few))
-        return tl_lib_launch(k, stream, &few, args, 10);
     int form = form_of_groups(c);
     TlLibCall groups = tl_lib_image_call(c, TL_LIB_conv2d_groups, form, c->K, 0, 0);
     if (form >= 0 && tl_lib_fits(k, &groups))
         return tl_lib_launch(k, stream, &groups, args, 10);
+    if (goes_directly(k, c, &direct))
+        return tl_lib_launch(k, stream, &direct, args, 11);
     TlLibCall call = tl_lib_image_call(c, TL_LIB_conv2d, 0, w->N * w->P * w->Q,
                                        c->K / w->options.groups, c->CG);
     return tl_lib_launch(k, stream, &call, args, 11);
@@ -273,14 +302,22 @@ static tile_status convolve_points(tile_kernels *k, tile_stream *stream, const T
     return tl_lib_launch(k, stream, &call, args, 4);
 }
 
-/* Images with channels outermost of which few outputs read: what they read is moved, where that is
- * less than filters are, so that there is room for it where these would be turned. */
+static TlLibCall unfold_call(const TlLibConv *c)
+{
+    int64_t stride = c->w.options.stride[1];
+    return tl_lib_image_call(c, TL_LIB_unfold_images, stride <= 2 ? (int)stride : 0, 0, 0, 0);
+}
+
+/* Images with channels outermost of which few outputs read, or one tap here and there: what they
+ * read is moved, where that is less than what would be turned, so that there is room for it. */
 static bool unfolds(const tile_kernels *k, const TlLibConv *c)
 {
     const TlLibWindows *w = &c->w;
-    TlLibCall call = tl_lib_image_call(c, TL_LIB_unfold_images, 0, w->P * w->Q, 0, 0);
+    int64_t outputs = w->N * w->P * w->Q, depth = w->C * w->R * w->S,
+            turned = w->N * w->H * w->W * w->C + c->K * depth + outputs * c->K;
+    TlLibCall call = unfold_call(c);
     return w->options.layout == TILE_NCHW && w->options.groups == 1 && w->C &&
-           w->N * w->P * w->Q <= c->K && tl_lib_fits(k, &call);
+           depth * outputs <= turned && tl_lib_fits(k, &call);
 }
 
 static tile_status convolve_unfolded(tile_kernels *k, tile_stream *stream, const TlLibConv *c)
@@ -293,7 +330,7 @@ static tile_status convolve_unfolded(tile_kernels *k, tile_stream *stream, const
     args[n++] = tile_i32((int32_t)w->R);
     args[n++] = tile_i32((int32_t)w->S);
     args[n++] = tile_i32((int32_t)w->Q);
-    TlLibCall call = tl_lib_image_call(c, TL_LIB_unfold_images, 0, w->P * w->Q, 0, 0);
+    TlLibCall call = unfold_call(c);
     tile_status status = tl_lib_launch(k, stream, &call, args, n);
     return status == TILE_OK ? convolve_points(k, stream, c, w->options.workspace) : status;
 }
@@ -323,7 +360,18 @@ static tile_status convolve_rows(tile_kernels *k, tile_stream *stream, const TlL
     return status == TILE_OK ? tl_lib_launch(k, stream, call, args, 10) : status;
 }
 
-/* Images with channels outermost. */
+/* Images with channels outermost, as they lie. */
+static tile_status convolve_planes(tile_kernels *k, tile_stream *stream, const TlLibConv *c,
+                                   const TlLibCall *call)
+{
+    tile_arg args[11] = {tl_lib_array_view(&c->x), tl_lib_array_view(&c->f),
+                         tl_lib_array_view(&c->bias), tl_lib_array_view(&c->y)};
+    tl_lib_put_window(args + 4, &c->w);
+    args[10] = tile_i32((int32_t)c->w.options.groups);
+    return tl_lib_launch(k, stream, call, args, 11);
+}
+
+/* Images with channels outermost, which are turned. */
 static tile_status convolve_turned(tile_kernels *k, tile_stream *stream, const TlLibConv *c)
 {
     const TlLibWindows *w = &c->w;
@@ -388,11 +436,14 @@ tile_status tile_conv2d(tile_kernels *kernels, tile_stream *stream, tile_dtype t
         return convolve_points(kernels, stream, &c, X);
     if (tl_lib_is_pointwise(&c) && c.w.C > FEW_CHANNELS)
         return multiply_pixels(kernels, stream, &c);
+    TlLibCall by_rows, by_planes;
+    if (goes_by_planes(kernels, &c, &by_planes))
+        return convolve_planes(kernels, stream, &c, &by_planes);
+    if (c.w.options.layout == TILE_NCHW && goes_by_rows(kernels, &c, &by_rows))
+        return convolve_rows(kernels, stream, &c, &by_rows);
     if (unfolds(kernels, &c))
         return convolve_unfolded(kernels, stream, &c);
-    TlLibCall by_rows;
     if (c.w.options.layout == TILE_NCHW)
-        return goes_by_rows(kernels, &c, &by_rows) ? convolve_rows(kernels, stream, &c, &by_rows)
-                                                   : convolve_turned(kernels, stream, &c);
+        return convolve_turned(kernels, stream, &c);
     return convolve(kernels, stream, &c, &c.x, &c.f, &c.y);
 }

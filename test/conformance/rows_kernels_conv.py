@@ -94,6 +94,19 @@ CASES = [
     ("bf16", "f32", (1, 4, 7, 26), (2, 3, 2, 26), (1, 5, 5, 26), (1, 1, 1, 1, 1, 2), 13),
     ("f64", "f64", (1, 3, 4, 20), (3, 3, 4, 20), (1, 3, 4, 20), ONE, 5),
     ("f32", "f32", (0, 3, 3, 8), (3, 3, 4, 8), (0, 3, 3, 8), ONE, 2),
+    # pixels inside, four at a time, half as many and one by one; strides, dilations, padding past the image
+    ("f32", "f32", (1, 4, 16, 32), (3, 3, 8, 32), (1, 4, 16, 32), ONE, 4),
+    ("f32", "f32", (1, 7, 21, 12), (3, 3, 2, 12), (1, 4, 11, 12), (2, 2, 1, 1, 1, 1), 6),
+    ("f16", "f32", (2, 5, 19, 20), (3, 2, 4, 20), (2, 7, 20, 20), (1, 1, 3, 2, 2, 3), 5),
+    # groups with as many outputs as channels twice and four times, half as many, and three
+    ("f32", "f32", (1, 3, 15, 20), (3, 3, 1, 40), (1, 3, 15, 40), ONE, 20),
+    ("bf16", "bf16", (1, 5, 9, 9), (3, 2, 1, 36), (1, 5, 5, 36), (1, 2, 1, 1, 1, 1), 9),
+    ("f32", "f32", (1, 3, 9, 24), (2, 3, 4, 12), (1, 4, 9, 12), (1, 1, 1, 1, 1, 1), 6),
+    ("f32", "f32", (2, 4, 12, 16), (3, 3, 2, 32), (2, 4, 12, 32), ONE, 8),
+    ("f64", "f64", (1, 4, 13, 9), (3, 3, 3, 9), (1, 4, 13, 9), ONE, 3),
+    ("f32", "f32", (1, 4, 14, 36), (3, 3, 12, 54), (1, 4, 14, 54), ONE, 3),
+    # one tap
+    ("f32", "f32", (1, 4, 11, 10), (1, 1, 5, 6), (1, 4, 11, 6), (1, 1, 0, 0, 1, 1), 2),
     # few channels: pixels inside, four at a time, and at both ends
     ("f32", "f32", (1, 6, 21, 1), (3, 3, 1, 20), (1, 6, 21, 20), ONE, 1),
     ("bf16", "f32", (2, 5, 19, 2), (3, 2, 2, 33), (2, 3, 21, 33), (2, 1, 1, 2, 1, 2), 1),
@@ -117,20 +130,33 @@ for i, (t, o, x, w, y, window, groups) in enumerate(CASES):
         lambda a, o=o, window=window, groups=groups, bias=bias:
         (lambda x, w: {"y": rounded(convolved(x, w, a["y"], window, groups) + (a["bias"] if bias else 0), o)})
         (*of("x", "w")(a)), T=t, O=o, BM=32, BN=16, BC=16)
-    if groups > 1 and x[3] == w[3] and w[2] in (1, 2, 4, 8):
+    per_group = w[3] // groups
+    if groups > 1 and w[2] in (1, 2, 4, 8) and per_group in (1, 2, 4, 8):
         kernel_row(
             "conv", "conv2d_groups", name,
             {"x": X, "w": W, "bias": small(o, 4, w[3] if bias else 0), "y": poison(o, *y), **scalars},
             lambda a, o=o, window=window, groups=groups, bias=bias:
             (lambda x, w: {"y": rounded(convolved(x, w, a["y"], window, groups) + (a["bias"] if bias else 0), o)})
-            (*of("x", "w")(a)), T=t, O=o, G=w[2], BK=32)
-    if groups == 1:
+            (*of("x", "w")(a)), T=t, O=o, G=w[2], M=per_group, BK=16 if i % 2 else 32)
+    kernel_row(
+        "conv", "conv2d_direct", name,
+        {"x": X, "w": W, "bias": small(o, 4, w[3] if bias else 0), "y": poison(o, *y), **scalars, "groups": groups},
+        lambda a, o=o, window=window, groups=groups, bias=bias:
+        (lambda x, w: {"y": rounded(convolved(x, w, a["y"], window, groups) + (a["bias"] if bias else 0), o)})
+        (*of("x", "w")(a)), T=t, O=o, BQ=(4, 6, 1)[i % 3], BN=8 if per_group <= 8 else 16)
+    for stride in {0, window[1]} & {0, 1, 2}:  # along rows; 0: any
         kernel_row(
-            "conv", "conv2d_few", name,
-            {"x": X, "w": W, "bias": small(o, 4, w[3] if bias else 0), "y": poison(o, *y), **scalars},
-            lambda a, o=o, window=window, bias=bias:
-            (lambda x, w: {"y": rounded(convolved(x, w, a["y"], window) + (a["bias"] if bias else 0), o)})
-            (*of("x", "w")(a)), T=t, O=o, BQ=4, BN=16)
+            "conv", "conv2d_planes", f"{name}_stride_{stride}",
+            {"x": small(t, 0, x[0], x[3], x[1], x[2], lo=-2, hi=3),
+             "w": small(t, 1, w[3], w[2], w[0], w[1], lo=-2, hi=3),
+             "bias": small(o, 4, w[3] if bias else 0), "y": poison(o, y[0], y[3], y[1], y[2]), **scalars,
+             "groups": groups},
+            lambda a, o=o, window=window, groups=groups, bias=bias:
+            (lambda x, w: {"y": rounded(
+                (convolved(x.transpose(0, 2, 3, 1), w.transpose(2, 3, 1, 0), a["y"].transpose(0, 2, 3, 1), window,
+                           groups) + (a["bias"] if bias else 0)).transpose(0, 3, 1, 2), o)})
+            (*of("x", "w")(a)), T=t, O=o, STRIDE=stride, BK=(4, 3)[i % 2], BP=(4, 3)[i % 2], BQ=(16, 8)[i % 2])
+    if groups == 1:
         # each channel and row of a tile of pixels for itself, whatever the device
         kernel_row(
             "conv", "conv2d", name + "_few",
@@ -297,7 +323,8 @@ def unfolded(x, R, S, P, Q, stride, pad, dilation):
 
 for t, n, c, h, w, R, S, stride, pad, dilation in (
         ("f32", 2, 5, 7, 9, 3, 3, (1, 1), (1, 1), (1, 1)), ("f16", 1, 3, 12, 8, 4, 4, (4, 4), (0, 0), (1, 1)),
-        ("bf16", 1, 2, 9, 11, 2, 3, (2, 1), (3, 0), (1, 2)), ("f32", 1, 1, 1, 1, 1, 1, (1, 1), (0, 0), (1, 1))):
+        ("bf16", 1, 2, 9, 11, 2, 3, (2, 1), (3, 0), (1, 2)), ("f32", 1, 1, 1, 1, 1, 1, (1, 1), (0, 0), (1, 1)),
+        ("f32", 2, 3, 8, 34, 1, 1, (2, 2), (0, 0), (1, 1)), ("f16", 1, 2, 7, 21, 3, 5, (1, 2), (1, 2), (2, 1))):
     P, Q = ((e + 2 * pad[i] - dilation[i] * (f - 1) - 1) // stride[i] + 1 for i, (e, f) in enumerate(((h, R), (w, S))))
     kernel_row(
         "conv", "unfold_images", f"{t}_{n}x{c}x{h}x{w}_by_{R}x{S}",
@@ -305,7 +332,8 @@ for t, n, c, h, w, R, S, stride, pad, dilation in (
          "window.stride_w": stride[1], "window.pad_h": pad[0], "window.pad_w": pad[1], "window.dilation_h": dilation[0],
          "window.dilation_w": dilation[1], "R": R, "S": S, "Q": Q},
         lambda a, t=t, more=(R, S, P, Q, stride, pad, dilation):
-        {"y": rounded(unfolded(a["x"].astype(float), *more), t)}, T=t, B=16)
+        {"y": rounded(unfolded(a["x"].astype(float), *more), t)}, T=t, B=8,
+        STRIDE=stride[1] if stride[1] <= 2 else 0)
 
 for t, o, n, c, p, k, bias in (("f16", "f16", 2, 20, 33, 17, True), ("f32", "f32", 1, 1, 1, 1, False),
                                ("bf16", "f32", 1, 40, 20, 9, False), ("f64", "f64", 2, 3, 70, 5, True)):

@@ -171,6 +171,44 @@ kernel k(const i8 x[A, B, C], const i64 i[P, Q, R], i8 y[P, Q, R])
 """, {"x": values("i8", 4, 6, 5, 16), "i": ints("i64", 5, -3, 18, *shape), "y": poison("i8", *shape)},
         lambda a, axis=axis: {"y": exact(gathered(a["x"], a["i"], axis))})
 
+# Each group of a few elements takes its own, in an order that is known; the last ones do not, or not all groups alike.
+PERIODS = {
+    "one_of_four": ("i / 4 * 4 + 2", lambda i: i // 4 * 4 + 2),
+    "pairs": ("i ^ 1", lambda i: i ^ 1),
+    "back": ("i ^ 7", lambda i: i ^ 7),
+    "sixteens": ("i / 16 * 16 + 15 - i % 16 / 2", lambda i: i // 16 * 16 + 15 - i % 16 // 2),
+    "unlike": ("i / 4 * 4 + (i + i / 4) % 4", lambda i: i // 4 * 4 + (i + i // 4) % 4),
+    "past": ("i / 4 * 4 + 3 + i / 20", lambda i: i // 4 * 4 + 3 + i // 20),
+    "one": ("i * 0 + 5", lambda i: i * 0 + 5)
+}
+
+
+def periods(x, n):
+    i = np.arange(n)
+    total = x + sum(gathered(x, i // 4 * 4 + 1, 0) + np.asarray(j, x.dtype) for j in range(3))
+    return {"total": exact(total.astype(x.dtype)),
+            **{name: exact(gathered(x, index(i), 0)) for name, (_, index) in PERIODS.items()}}
+
+
+for k, t in enumerate(("f32", "u8", "f64", "i16")):
+    for n in (8, 16, 48, 64):
+        gathers = "\n".join(f"    {name}[0 +: {n}] = gather(v, {text}, 0);" for name, (text, _) in PERIODS.items())
+        row(
+            f"move_gather_periods_{t}_{n}", f"""
+kernel k(const {t} x[N], {", ".join(f"{t} {name}[N]" for name in PERIODS)}, {t} total[N])
+    grid(1)
+{{
+    auto i = iota({n});
+    auto v = x[0 +: {n}];
+    auto all = v;
+    for (int j : range(3))
+        all += gather(v + ({t})j, i / 4 * 4 + 1, 0);
+    total[0 +: {n}] = all;
+{gathers}
+}}
+""", {"x": small(t, 20 + k, n, lo=0), "total": poison(t, n), **{name: poison(t, n) for name in PERIODS}},
+            lambda a, n=n: periods(a["x"], n))
+
 row(
     "move_gather_index_types", """
 kernel k(const f32 x[N], const i8 a[M], const u8 b[M], const u32 c[M], const u64 d[M], f32 y[K, M])

@@ -32,6 +32,18 @@ static const Case cases[] = {
     {1, 6, 31, 3, 9, 3, 3, {3, 3}, {1, 1}, {1, 1}, 1, .bias = true},   /* a stride of no kernel */
     {2, 5, 4, 7, 40, 3, 2, {1, 1}, {1, 1}, {1, 2}, 1, .bias = true},   /* outputs as filters */
     {1, 12, 8, 3, 30, 4, 4, {4, 4}, {0, 0}, {1, 1}, 1, .bias = false}, /* patches */
+    {1, 9, 12, 40, 30, 1, 1, {2, 2}, {0, 0}, {1, 1}, 1, .bias = true}, /* every other pixel */
+    /* groups of 1, 2, 4 and 8 channels, as many filters and others; rows of pixels, wide and not */
+    {1, 5, 19, 16, 32, 3, 3, {1, 1}, {1, 1}, {1, 1}, 16, .bias = true},
+    {2, 4, 7, 5, 20, 3, 2, {2, 1}, {1, 0}, {1, 1}, 5, .bias = false},
+    {1, 6, 21, 26, 26, 3, 3, {1, 1}, {1, 1}, {1, 1}, 13, .bias = true},
+    {1, 5, 22, 36, 36, 3, 3, {2, 2}, {2, 1}, {1, 2}, 9, .bias = true},
+    {2, 4, 13, 24, 24, 2, 3, {1, 1}, {1, 1}, {1, 1}, 3, .bias = false},
+    {1, 5, 9, 12, 54, 3, 3, {1, 1}, {1, 1}, {1, 1}, 3, .bias = true},
+    /* few channels, few outputs */
+    {1, 9, 18, 1, 33, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1, .bias = true},
+    {1, 7, 23, 20, 7, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1, .bias = true},
+    {1, 6, 26, 64, 40, 3, 3, {1, 2}, {1, 1}, {1, 1}, 1, .bias = true},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
