@@ -9,6 +9,8 @@
  *  2. arrays of which one is written are apart, or as far from each other as before
  *  3. the new addresses and scalars are put where the old ones are
  *
+ * Where addresses and scalars are the same, 2 and 3 have nothing to do.
+ *
  * A thread takes what is kept out of the kernel while it launches, so that no other one sees it
  * change; who finds nothing binds anew. Where launches alternate between shapes, keeping is work in
  * vain: after a miss, as many launches go by without as there were misses, up to a few. */
@@ -115,19 +117,24 @@ static bool are_apart_as_before(const tl_again *a, const tile_arg *args)
     return true;
 }
 
-static bool is_same(const tl_again *a, const tl_question *q)
+/* *out_moved: it has other addresses, or scalars. */
+static bool is_same(const tl_again *a, const tl_question *q, bool *out_moved)
 {
+    bool moved = false;
     if (!a->holds || q->grid || q->nargs != a->launch.nargs || !q->args)
         return false;
     for (uint32_t i = 0; i < q->nargs; i++) {
         const tile_arg *arg = &q->args[i], *before = &a->args[i];
         if (!is_like(&a->given[i], before, arg))
             return false;
+        moved |= before->kind == TILE_ARG_SCALAR ? arg->scalar != before->scalar
+                                                 : arg->address != before->address;
         if (before->kind == TILE_ARG_SCALAR ? !a->any_scalars && arg->scalar != before->scalar
                                             : !is_aligned_alike(a, arg->address, before->address))
             return false;
     }
-    return are_apart_as_before(a, q->args);
+    *out_moved = moved;
+    return !moved || are_apart_as_before(a, q->args);
 }
 
 /* ---- taking over ---- */
@@ -159,9 +166,11 @@ void tl_again_give(tile_kernel *k, tl_again *a)
 
 tl_launch *tl_again_launch(tl_again *a, const tl_question *q, const tl_instance **out_form)
 {
-    if (!a || !is_same(a, q))
+    bool moved;
+    if (!a || !is_same(a, q, &moved))
         return NULL;
-    put_addresses(a, q);
+    if (moved)
+        put_addresses(a, q);
     a->wait = a->patience = 0;
     *out_form = a->form;
     return &a->launch;
