@@ -836,10 +836,11 @@ void tl_nest_find_sliding(TlNests *plan); /* nest_sliding.c */
 const TlNestAccess *tl_nest_tap_load(const TlNests *plan, const TlValue *tap);
 bool tl_nest_slides(const TlNests *plan, const TlNest *n); /* from vector to vector of a row? */
 void tl_nest_find_abreast(TlNests *plan); /* nest_abreast.c */
-void tl_nest_find_wanted(TlNests *plan);  /* nest_wanted.c */
-/* The number below which positions along `dim` of a value of rank 2 are chosen by the op that takes
- * it; NULL: none is. */
+/* nest_pattern.c: the number that positions along `dim` of a condition of rank 2 are compared with,
+ * on their right; below which those of a value are chosen by the op that takes it. NULL: none. */
+TlValue *tl_nest_compared(const TlValue *v, int dim, TlOpcode with);
 TlValue *tl_nest_chosen_below(const TlUse *use, int dim);
+void tl_nest_find_wanted(TlNests *plan);                  /* nest_wanted.c */
 bool tl_nest_is_before(const TlValue *v, const TlOp *op); /* computed before the op begins? */
 void tl_nest_find_rare(TlNests *plan);    /* nest_rare.c */
 /* nest_trips.c. The function with two trips at once of loops for which that pays; NULL: as it is.

@@ -22,42 +22,6 @@
 
 enum { LEAST_ROWS = 16 }; /* of 8, loops of their own cost 1 part in 40 where all are inside */
 
-/* ---- what is chosen ---- */
-
-/* The scalar n of a condition of rank 2, "the position along dim < n", or ">= n", or of one of
- * several that must hold; NULL: it is another condition. */
-static TlValue *compared(const TlValue *v, int dim, TlOpcode with, int depth)
-{
-    enum { MOST_DEPTH = 8 };
-    while (v->def && v->def->opcode == TL_OP_BROADCAST && v->type->rank == 2)
-        v = tl_in(v->def, 0);
-    const TlOp *op = v->def;
-    if (!op || v->type->rank != 2 || depth > MOST_DEPTH)
-        return NULL;
-    if (op->opcode == TL_OP_AND) {
-        TlValue *n = compared(tl_in(op, 0), dim, with, depth + 1);
-        return n ? n : compared(tl_in(op, 1), dim, with, depth + 1);
-    }
-    if (op->opcode != with || v->type->shape[1 - dim] != 1)
-        return NULL;
-    const TlOp *number = tl_in(op, 0)->def, *end = tl_in(op, 1)->def;
-    if (number && (number->opcode == TL_OP_RESHAPE || number->opcode == TL_OP_EXPAND))
-        number = tl_in(number, 0)->def;
-    bool counts = number && number->opcode == TL_OP_IOTA && end && end->opcode == TL_OP_BROADCAST &&
-                  tl_in(end, 0)->type->rank == 0;
-    return counts ? tl_in(end, 0) : NULL;
-}
-
-TlValue *tl_nest_chosen_below(const TlUse *use, int dim)
-{
-    const TlOp *op = use->user;
-    if (op->opcode != TL_OP_SELECT || use != &op->in[1] || tl_in(op, 2) == use->value ||
-        tl_in(op, 1)->type->rank != 2 ||
-        tl_in(op, 0)->type->shape[dim] != tl_in(op, 1)->type->shape[dim])
-        return NULL;
-    return compared(tl_in(op, 0), dim, TL_OP_LT, 0);
-}
-
 /* ---- 1. want ---- */
 
 typedef struct Wants {
@@ -252,7 +216,7 @@ static void find_chosen(const Wants *w, TlNest *n)
     if (!to && n->own && op && op->opcode == TL_OP_SELECT && !tl_in(op, 2)->def &&
         w->plan->place[tl_in(op, 2)->id].buffer == n->home) {
         to = tl_nest_chosen_below(&op->in[1], 0);
-        from = to ? compared(tl_in(op, 0), 0, TL_OP_GE, 0) : NULL;
+        from = to ? tl_nest_compared(tl_in(op, 0), 0, TL_OP_GE) : NULL;
     }
     if (!to || !tl_nest_is_before(to, n->op) || (from && !tl_nest_is_before(from, n->op)))
         return;
