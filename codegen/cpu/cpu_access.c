@@ -435,9 +435,10 @@ LLVMValueRef tl_cpu_interval_inside(TlCpuGen *g, const TlCpuAccess *a, int i, LL
 static bool visits_all_rows(const TlCpuAt *at)
 {
     const TlNest *n = at->row ? at->row->nest : NULL;
-    return n && (n->kind == TL_NEST_FILL || n->kind == TL_NEST_REDUCE ||
-                 (n->kind == TL_NEST_PACK &&
-                  (n->transposed || !(n->product->loop && n->product->store))));
+    return n &&
+           (n->kind == TL_NEST_FILL || n->kind == TL_NEST_REDUCE ||
+            (n->kind == TL_NEST_PACK &&
+             (n->transposed || !(n->product->loop && (n->product->store || n->product->seen[0])))));
 }
 
 /* The lanes that are inside a slice of step 1: none if the spot's uniform condition does not hold.

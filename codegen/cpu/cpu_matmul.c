@@ -322,8 +322,9 @@ static LLVMValueRef number_of_chunk(Chunk *c)
     TlCpuGen *g = c->x.g;
     const TlNestProduct *p = c->p;
     LLVMValueRef trips = tl_gen_int(&g->gen, p->trips), n = NULL;
-    for (int i = p->naround - 1; i >= 0; i--) {
-        LLVMValueRef all, trip = trip_of(g, p->around[i], &all);
+    for (int i = p->naround + p->nbeyond - 1; i >= 0; i--) {
+        TlOp *loop = i < p->naround ? p->around[i] : p->beyond[i - p->naround];
+        LLVMValueRef all, trip = trip_of(g, loop, &all);
         n = n ? tl_cpu_add(g, LLVMBuildMul(g->b, n, all, ""), trip) : trip;
     }
     LLVMValueRef first = LLVMBuildUDiv(g->b, c->x.first, trips, "");
@@ -360,7 +361,7 @@ static LLVMValueRef number_by_place(Chunk *c, LLVMValueRef *all, LLVMValueRef *o
     return tl_cpu_add(g, LLVMBuildMul(g->b, n, chunks, ""), first);
 }
 
-/* By place where there are slots for all of these. */
+/* By place where there are slots for half of these: what programs keep of the others is little. */
 static LLVMValueRef slot_of_chunk(Chunk *c, LLVMValueRef last)
 {
     TlCpuGen *g = c->x.g;
@@ -368,7 +369,7 @@ static LLVMValueRef slot_of_chunk(Chunk *c, LLVMValueRef last)
                                n = number_by_place(c, &all, &outside);
     if (!n)
         return by_trips;
-    LLVMValueRef fits = LLVMBuildICmp(g->b, LLVMIntULE, all, last, "");
+    LLVMValueRef fits = LLVMBuildICmp(g->b, LLVMIntULE, all, tl_cpu_times(g, last, 2), "");
     fits = LLVMBuildAnd(g->b, fits, LLVMBuildNot(g->b, outside, ""), "");
     return LLVMBuildSelect(g->b, fits, n, by_trips, "");
 }
@@ -886,6 +887,15 @@ static void seen_part(TlCpuGen *g, const TlOp *store, int dim, LLVMValueRef *fro
     *from = tl_cpu_smaller(g, skipped, *to);
 }
 
+/* How many of `all` positions are chosen, below a number; NULL: all are. */
+static LLVMValueRef chosen_part(TlCpuGen *g, TlValue *below, LLVMValueRef all)
+{
+    if (!below)
+        return all;
+    LLVMValueRef n = tl_gen_to_i64(&g->gen, below, tl_gen_scalar(&g->gen, below));
+    return tl_cpu_smaller(g, tl_cpu_larger(g, n, tl_gen_int(&g->gen, 0)), all);
+}
+
 static void set_bounds(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
@@ -898,6 +908,8 @@ static void set_bounds(Chunk *c)
         seen_part(g, c->p->store, c->p->store_turned, &c->x.from, &c->x.to);
         seen_part(g, c->p->store, !c->p->store_turned, &unused, &c->x.columns);
     }
+    c->x.to = chosen_part(g, c->p->seen[0], c->x.to);
+    c->x.columns = chosen_part(g, c->p->seen[1], c->x.columns);
     tl_cpu_divide_columns(&c->x);
 }
 

@@ -93,6 +93,14 @@ static void reach_rows(TlCpuGen *g, const TlNest *n, TlCpuBounds *b)
         tl_cpu_smaller(g, extent, LLVMBuildAdd(g->b, more, tl_gen_int(&g->gen, r->to), ""));
 }
 
+static void choose_rows(TlCpuGen *g, const TlNest *n, TlCpuBounds *b)
+{
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), all = tl_gen_int(&g->gen, n->form.extent[0]);
+    b->to[0] = tl_cpu_smaller(g, tl_cpu_larger(g, as_i64(g, n->chosen[1]), zero), all);
+    b->from[0] = n->chosen[0] ? tl_cpu_larger(g, as_i64(g, n->chosen[0]), zero) : zero;
+    b->from[0] = tl_cpu_smaller(g, b->from[0], b->to[0]);
+}
+
 TlCpuBounds tl_cpu_bounds(TlCpuGen *g, const TlNest *n, int64_t step)
 {
     TlCpuBounds b = {NULL};
@@ -106,6 +114,8 @@ TlCpuBounds tl_cpu_bounds(TlCpuGen *g, const TlNest *n, int64_t step)
         }
     if (n->reach)
         reach_rows(g, n, &b);
+    if (n->chosen[1])
+        choose_rows(g, n, &b);
     if (n->keep) {
         b.from[0] = g->kept;
         b.to[0] = tl_gen_int(&g->gen, n->form.extent[0]);

@@ -266,6 +266,8 @@ typedef struct TlNestProduct {
     TlOp *loop, *dot; /* loop NULL: it is by itself, and A and B are packed */
     TlOp *around[TL_NEST_AROUND]; /* inner first: loops that pass the sum on; B changes in them */
     int naround;
+    TlOp *beyond[TL_NEST_AROUND]; /* loops further around, inner first, which begin new sums */
+    int nbeyond;
     uint32_t numbering; /* axes of kept B that number its chunks, where there are slots for all */
     int ngathered; /* of those, inner first: their iterations' chunks are multiplied together */
     TlDtype dtype;        /* of the sums */
@@ -302,6 +304,7 @@ typedef struct TlNestProduct {
     int nkeys;
     TlOp *store;          /* says which rows and columns are seen; NULL: all */
     bool store_turned;    /* its rows are the sums' columns */
+    TlValue *seen[2];     /* or scalars do, how many rows, columns; NULL: all are */
     bool stores; /* it stores the sums and nothing else, right after the loop, or those around */
     uint32_t slots;       /* packed chunks of B that there is room for, of the greatest */
     uint32_t tagged;      /* of those that are there, at most: more if they are smaller */
@@ -503,6 +506,8 @@ typedef struct TlNest {
     TlNestAccess *boxed;
     uint32_t boxed_axes;
     const TlNestReach *reach; /* or what later trips read; NULL: all */
+    /* Or rows that a select chooses, from and up to scalars; NULL: from 0, all. */
+    const TlValue *chosen[2];
     /* -- a store -- */
     TlNestAccess *store; /* NULL: it stores nothing */
     const TlNestJoined *joined; /* those that are stored with it; NULL: none */
@@ -799,7 +804,12 @@ void tl_nest_find_sliding(TlNests *plan); /* nest_sliding.c */
 const TlNestAccess *tl_nest_tap_load(const TlNests *plan, const TlValue *tap);
 bool tl_nest_slides(const TlNests *plan, const TlNest *n); /* from vector to vector of a row? */
 void tl_nest_find_abreast(TlNests *plan); /* nest_abreast.c */
-void tl_nest_find_wanted(TlNests *plan);  /* nest_wanted.c */
+/* nest_pattern.c: the number that positions along `dim` of a condition of rank 2 are compared with,
+ * on their right; below which those of a value are chosen by the op that takes it. NULL: none. */
+TlValue *tl_nest_compared(const TlValue *v, int dim, TlOpcode with);
+TlValue *tl_nest_chosen_below(const TlUse *use, int dim);
+void tl_nest_find_wanted(TlNests *plan);                  /* nest_wanted.c */
+bool tl_nest_is_before(const TlValue *v, const TlOp *op); /* computed before the op begins? */
 void tl_nest_find_rare(TlNests *plan);    /* nest_rare.c */
 void tl_nest_assign_offsets(TlNests *plan); /* nest_place.c: of homes in scratch memory */
 void tl_nest_stream(TlNests *plan);       /* nest_stream.c */

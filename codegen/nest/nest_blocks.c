@@ -459,11 +459,11 @@ static void choose_few_rows(const TlNests *plan, TlNest *n)
         f->rows = f->rows / TILES_FEWER > f->mr ? f->rows / TILES_FEWER : f->mr;
 }
 
-/* Are the columns that the program stores known before the run? */
+/* Are the columns that the program stores, or chooses, known before the run? */
 static bool knows_columns(const TlNests *plan, const TlNestProduct *p)
 {
     if (!p->store)
-        return true;
+        return !p->seen[1];
     const TlNestAccess *a = tl_map_get_ptr(&plan->access, p->store);
     int64_t extent;
     TlWideInt start;

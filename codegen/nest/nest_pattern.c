@@ -273,3 +273,44 @@ int64_t tl_nest_pattern_span(const TlNestAffine *f, int width, int64_t *out_firs
     *out_first = least;
     return width % f->period ? 0 : most - least + (width / f->period - 1) * f->step + 1;
 }
+
+/* ---- conditions on positions ---- */
+
+/* The scalar n of a condition of rank 2, "the position along dim < n", or ">= n", or of one of
+ * several that must hold; NULL: it is another condition. */
+static TlValue *compared(const TlValue *v, int dim, TlOpcode with, int depth)
+{
+    enum { MOST_DEPTH = 8 };
+    while (v->def && v->def->opcode == TL_OP_BROADCAST && v->type->rank == 2)
+        v = tl_in(v->def, 0);
+    const TlOp *op = v->def;
+    if (!op || v->type->rank != 2 || depth > MOST_DEPTH)
+        return NULL;
+    if (op->opcode == TL_OP_AND) {
+        TlValue *n = compared(tl_in(op, 0), dim, with, depth + 1);
+        return n ? n : compared(tl_in(op, 1), dim, with, depth + 1);
+    }
+    if (op->opcode != with || v->type->shape[1 - dim] != 1)
+        return NULL;
+    const TlOp *number = tl_in(op, 0)->def, *end = tl_in(op, 1)->def;
+    if (number && (number->opcode == TL_OP_RESHAPE || number->opcode == TL_OP_EXPAND))
+        number = tl_in(number, 0)->def;
+    bool counts = number && number->opcode == TL_OP_IOTA && end && end->opcode == TL_OP_BROADCAST &&
+                  tl_in(end, 0)->type->rank == 0;
+    return counts ? tl_in(end, 0) : NULL;
+}
+
+TlValue *tl_nest_compared(const TlValue *v, int dim, TlOpcode with)
+{
+    return compared(v, dim, with, 0);
+}
+
+TlValue *tl_nest_chosen_below(const TlUse *use, int dim)
+{
+    const TlOp *op = use->user;
+    if (op->opcode != TL_OP_SELECT || use != &op->in[1] || tl_in(op, 2) == use->value ||
+        tl_in(op, 1)->type->rank != 2 ||
+        tl_in(op, 0)->type->shape[dim] != tl_in(op, 1)->type->shape[dim])
+        return NULL;
+    return compared(tl_in(op, 0), dim, TL_OP_LT, 0);
+}

@@ -120,6 +120,7 @@ static void put_split(Print *p, const TlNest *n)
         tl_sbuf_putf(p->out, ", along %d from %lld to %lld and %lld more for each trip left",
                      n->reach->dim, (long long)n->reach->from, (long long)n->reach->to,
                      (long long)n->reach->more);
+    put_flag(p, n->chosen[1], "only rows that are chosen");
     put_flag(p, n->last_axis >= 0, "ends with what is stored");
     if (!p->plan->check)
         put_number(p, "values", n->nvalues, 0);
@@ -272,6 +273,8 @@ static void put_product(Print *p, const TlNest *n)
     put_number(p, "waits in loops around", x->ngathered, 0);
     put_flag(p, x->slides, "packs A for the loop around");
     put_flag(p, x->store_turned, "the store is turned");
+    put_flag(p, x->seen[0], "rows that are chosen");
+    put_flag(p, x->seen[1], "columns that are chosen");
     put_flag(p, x->stores, "stores the sums");
     put_number(p, "the last rows by", n->small_mr, n->mr);
     if (n->deepens && n->most_trips > x->trips)

@@ -8,9 +8,11 @@
 
 enum {
     DEPTH = 256,          /* packed elements along k in a chunk, which has one iteration at least */
-    KEPT_BYTES = 1 << 20, /* of packed chunks kept for later programs */
+    KEPT_BYTES = 1 << 20, /* of packed chunks kept for later programs: a second cache; */
+    KEPT_TAPS_BYTES = 5 << 20, /* of a filter's taps: programs of few rows would pack all of them */
     MAX_SLOTS = 64,
-    SMALL_SLOTS = 128, /* of chunks that may be smaller than the greatest */
+    SMALL_SLOTS = 128, /* of chunks that may be smaller than the greatest, */
+    SMALL_TAPS = 256,  /* of taps */
     MOST_APART = 64,   /* elements of a listed column: for one outside there are as many zeros */
 };
 
@@ -264,11 +266,10 @@ static bool find_stores(Sight *s, const TlValue *v, bool turned, int depth)
     return true;
 }
 
-/* Is v computed before the loop begins? */
-static bool is_before(const TlValue *v, const TlOp *loop)
+bool tl_nest_is_before(const TlValue *v, const TlOp *op)
 {
     const TlBlock *home = v->def ? v->def->block : v->block;
-    const TlOp *at = loop;
+    const TlOp *at = op;
     while (at && at->block != home)
         at = at->block->parent;
     for (const TlOp *x = v->def; at && x && x != at; x = x->next)
@@ -289,12 +290,30 @@ static TlOp *find_store(const TlFn *fn, TlOp *loop, bool *turned, TlArena *arena
         return NULL;
     TlPlace p = tl_op_place(s.store);
     *turned = s.turned;
-    if (!is_before(p.base, loop))
+    if (!tl_nest_is_before(p.base, loop))
         return NULL;
     for (int dim = 0; dim < 2; dim++)
-        if (!is_before(p.index[tl_nest_steps_of(&p, dim)].value, loop))
+        if (!tl_nest_is_before(p.index[tl_nest_steps_of(&p, dim)].value, loop))
             return NULL;
     return s.store;
+}
+
+/* Sets p->seen: does all that takes the sums choose them only for rows, or columns, below a number
+ * that is known before? */
+static void find_seen(TlNestProduct *p)
+{
+    int result = 0, next;
+    TlOp *last = p->loop;
+    for (TlOp *outer; (outer = tl_nest_passes_on(last, result, &next)) != NULL; result = next)
+        last = outer;
+    const TlValue *v = last->out[result];
+    for (int dim = 0; dim < 2; dim++) {
+        TlValue *n = v->uses ? tl_nest_chosen_below(v->uses, dim) : NULL;
+        for (const TlUse *u = v->uses; u && n; u = u->next)
+            if (tl_nest_chosen_below(u, dim) != n)
+                n = NULL;
+        p->seen[dim] = n && tl_nest_is_before(n, p->loop) ? n : NULL;
+    }
 }
 
 /* A tile that it took might be a load, done only here. */
@@ -330,7 +349,7 @@ static bool may_store(const TlFn *fn, const TlNestProduct *p)
             return false;
     TlPlace c = tl_op_place(p->store);
     for (uint32_t i = 0; i < c.naxes; i++)
-        if (c.axes[i].kind == TL_AXIS_TILE || !is_before(c.index[i].value, p->loop))
+        if (c.axes[i].kind == TL_AXIS_TILE || !tl_nest_is_before(c.index[i].value, p->loop))
             return false;
     int columns = tl_nest_slice_of(&c, 1);
     return columns >= 0 && tl_nest_is_dense(fn, &c, columns) &&
@@ -624,7 +643,16 @@ static void find_around(TlNestProduct *p)
     }
 }
 
-/* The axes of B along which a scalar index moves it in the loops around; none if anything else but
+/* The loops further around that begin new sums, in which B becomes another, too. */
+static void find_beyond(TlNestProduct *p)
+{
+    TlOp *outer = p->naround ? p->around[p->naround - 1]->block->parent : NULL;
+    for (; outer && p->nbeyond < TL_NEST_AROUND; outer = outer->block->parent)
+        if (outer->opcode == TL_OP_FOR && !is_same_b(p, outer))
+            p->beyond[p->nbeyond++] = outer;
+}
+
+/* The axes of B along which a scalar index moves it in all these loops; none if anything else but
  * the loop's own k does. */
 static uint32_t find_numbering(const TlNestProduct *p)
 {
@@ -632,7 +660,7 @@ static uint32_t find_numbering(const TlNestProduct *p)
     if (!p->b_load || !p->naround)
         return 0;
     TlPlace b = tl_op_place(p->b_load);
-    const TlOp *outer = p->around[p->naround - 1];
+    const TlOp *outer = p->nbeyond ? p->beyond[p->nbeyond - 1] : p->around[p->naround - 1];
     if (!tl_is_invariant(b.base, outer))
         return 0;
     for (uint32_t i = 0; i < b.naxes; i++) {
@@ -739,7 +767,7 @@ static TlOp *find_sliding(const TlNestProduct *p)
  * chunks that are smaller than the greatest have room for what they are. */
 static bool has_small_chunks(const TlNestProduct *p)
 {
-    bool steady = p->keeps_b && p->naround && p->slots > 1 && p->slots < SMALL_SLOTS;
+    bool steady = p->keeps_b && p->naround && p->slots > 1;
     for (uint32_t i = 0; i < 3; i++)
         steady = steady && tl_nest_is_of_launch(tl_in(p->loop, i));
     return steady;
@@ -843,12 +871,15 @@ TlNestProduct *tl_nest_product(const TlFn *fn, const TlNests *plan, TlOp *loop, 
     p->depth = p->trips * k;
     p->panel_rows = p->depth + 1;
     p->store = find_store(fn, loop, &p->store_turned, arena);
+    if (!p->store)
+        find_seen(p);
     p->from_zero = begins_at_zero(loop);
     find_direct(plan, p);
     p->b_load = find_kept(p);
     p->keeps_b = p->b_load || tl_nest_find_keys(plan, p, arena);
     if (p->keeps_b)
         find_around(p);
+    find_beyond(p);
     p->numbering = find_numbering(p);
     p->ngathered = count_gathered(fn, plan, p);
     p->slides = find_sliding(p);
@@ -859,9 +890,10 @@ TlNestProduct *tl_nest_product(const TlFn *fn, const TlNests *plan, TlOp *loop, 
     if (!p->a_load || p->a_may_end || p->a_packs)
         p->a_bytes = (uint64_t)((p->a_by_columns ? p->depth : rows) * p->a_row * bytes);
     p->b_bytes = (uint64_t)(p->panel_rows * tl_nest_form(dot->out[0]->type).padded[1] * bytes);
-    uint64_t slots = p->keeps_b ? KEPT_BYTES / p->b_bytes : 1;
+    uint64_t kept = p->numbering ? KEPT_TAPS_BYTES : KEPT_BYTES;
+    uint64_t slots = p->keeps_b ? kept / p->b_bytes : 1;
     p->slots = slots > MAX_SLOTS ? MAX_SLOTS : slots ? (uint32_t)slots : 1;
-    p->tagged = has_small_chunks(p) ? SMALL_SLOTS : p->slots;
+    p->tagged = !has_small_chunks(p) ? p->slots : p->numbering ? SMALL_TAPS : SMALL_SLOTS;
     TL_ASSERT(p->depth > 0 && p->b_bytes > 0, "a chunk of %lld packed elements along k",
               (long long)p->depth);
     return p;

@@ -134,6 +134,9 @@ static const char *check_split(const TlNest *n)
     if (n->reach && (n->kind != TL_NEST_FILL || n->unrolled || n->keep || n->columns || n->boxed ||
                      n->reach->dim == n->lane || n->reach->more <= 0))
         return "fills what later trips need, and other rows";
+    if (n->chosen[1] && (n->kind != TL_NEST_FILL || n->unrolled || n->keep || n->columns ||
+                         n->boxed || n->reach || n->lane == 0 || n->form.rank != 2))
+        return "fills what is chosen, and other rows";
     for (uint32_t i = 0; n->kind != TL_NEST_PACK && n->boxed_axes >> i; i++)
         if (n->boxed_axes >> i & 1 && n->boxed->axis[i].dim == n->lane)
             return "skips lanes";

@@ -1,4 +1,4 @@
-/* Rows of homes that are wanted: those that are stored.
+/* Rows of homes that are wanted: those that are stored, or chosen.
  *
  * At the end of an array, tiles reach beyond it: of 64 rows of a tile, 24 may be inside. A store
  * visits only these, but what a loop carries would be computed for all, in each of its trips.
@@ -8,6 +8,9 @@
  *   1. want    from stores to what they are computed from, until nothing is new: nothing, what one
  *              store takes, or all
  *   2. box     nests in loops, where the store's place is known before
+ *
+ * So it is where a select chooses the rows below a number: 16 of a tile of 72 rows are added to
+ * others, the other 56 are zeros. Rows of homes of rank 2 that are not chosen are not filled.
  *
  * Or those that later trips read. Where of a loop's result only some rows are used, and each trip
  * computes a row from itself and rows further on, as a tree of prices does, a trip needs those
@@ -19,10 +22,13 @@
 
 enum { LEAST_ROWS = 16 }; /* of 8, loops of their own cost 1 part in 40 where all are inside */
 
+/* ---- 1. want ---- */
+
 typedef struct Wants {
     const TlNests *plan;
-    const TlNest **by; /* of each value: the store; NULL: none */
-    bool *all;         /* of each value: or anything else */
+    const TlNest **by;    /* of each value: the store; NULL: none */
+    const TlValue **rows; /* of each value: how many rows are chosen; NULL: none are */
+    bool *all;            /* of each value: or anything else */
     bool grew;
 } Wants;
 
@@ -31,12 +37,15 @@ static bool is_tile(const TlValue *v)
     return v->type->kind == TL_TILE && v->type->rank > 0;
 }
 
-static void want(Wants *w, const TlValue *v, const TlNest *store, bool all)
+static void want(Wants *w, const TlValue *v, const TlNest *store, const TlValue *rows, bool all)
 {
-    if (!is_tile(v) || w->all[v->id] || (!store && !all) || (!all && w->by[v->id] == store))
+    bool some = w->by[v->id] || w->rows[v->id];
+    if (!is_tile(v) || w->all[v->id] || (!store && !rows && !all) ||
+        (!all && w->by[v->id] == store && w->rows[v->id] == rows))
         return;
-    w->all[v->id] = all || w->by[v->id];
+    w->all[v->id] = all || some;
     w->by[v->id] = store;
+    w->rows[v->id] = rows;
     w->grew = true;
 }
 
@@ -51,8 +60,9 @@ static bool is_same_shape(const TlType *a, const TlType *b)
 /* What is wanted of `of` is wanted of v, element by element. */
 static void want_as(Wants *w, const TlValue *v, const TlValue *of)
 {
-    bool some = w->by[of->id] || w->all[of->id];
-    want(w, v, w->by[of->id], some && (w->all[of->id] || !is_same_shape(v->type, of->type)));
+    bool some = w->by[of->id] || w->rows[of->id] || w->all[of->id];
+    want(w, v, w->by[of->id], w->rows[of->id],
+         some && (w->all[of->id] || !is_same_shape(v->type, of->type)));
 }
 
 static const TlNest *nest_of_store(const TlNests *plan, const TlOp *op)
@@ -73,7 +83,7 @@ static void want_for_store(Wants *w, const TlOp *op)
     for (uint32_t i = 0; i < op->nin; i++) {
         bool stored = store && tl_in(op, i) == p.value &&
                       is_same_shape(p.value->type, &store->type);
-        want(w, tl_in(op, i), stored ? store : NULL, !stored);
+        want(w, tl_in(op, i), stored ? store : NULL, NULL, !stored);
     }
 }
 
@@ -91,13 +101,21 @@ static void want_for(Wants *w, const TlOp *op)
     bool is_element = tl_op_info(op->opcode)->flags & F_ELEM,
          flows = carries(op) || (op->opcode == TL_OP_YIELD && carries(op->block->parent));
     for (uint32_t i = 0; i < op->nin; i++) {
-        const TlValue *to = flows ? tl_flows_to(op, i) : is_element ? op->out[0] : NULL;
+        bool is_sum = op->opcode == TL_OP_DOT && i == 2; /* what products are added to */
+        const TlValue *to = flows                  ? tl_flows_to(op, i)
+                            : is_element || is_sum ? op->out[0]
+                                                   : NULL,
+                      *rows = tl_nest_chosen_below(&op->in[i], 0);
+        if (rows) {
+            want(w, tl_in(op, i), NULL, rows, false);
+            continue;
+        }
         if (op->opcode == TL_OP_YIELD && flows && !to)
             to = op->block->parent->out[i];
         if (to)
             want_as(w, tl_in(op, i), to);
         else
-            want(w, tl_in(op, i), NULL, true);
+            want(w, tl_in(op, i), NULL, NULL, true);
     }
     for (uint32_t k = 0; op->opcode == TL_OP_FOR && k < op->nout; k++)
         want_as(w, op->regions[0]->args[k + 1], op->out[k]);
@@ -113,23 +131,12 @@ static const TlOp *outermost(const TlOp *op)
     return op;
 }
 
-/* Is the scalar there before the op begins? */
-static bool is_before(const TlNests *plan, const TlValue *v, const TlOp *op)
-{
-    if (!v->def)
-        return v->block == plan->fn->body;
-    const TlOp *at = plan->fn->body->first;
-    while (at && at != v->def && at != op)
-        at = at->next;
-    return at == v->def && at != op;
-}
-
-static bool is_place_known(const TlNests *plan, const TlNestAccess *a, const TlOp *op)
+static bool is_place_known(const TlNestAccess *a, const TlOp *op)
 {
     bool known = !a->place.base->def;
     for (uint32_t i = 0; known && i < a->place.naxes; i++)
-        known = a->place.axes[i].kind != TL_AXIS_TILE &&
-                is_before(plan, a->place.index[i].value, op);
+        known =
+            a->place.axes[i].kind != TL_AXIS_TILE && tl_nest_is_before(a->place.index[i].value, op);
     return known;
 }
 
@@ -157,13 +164,67 @@ static bool has_rows(const TlNest *n, const TlNest *store)
     return has && rows >= LEAST_ROWS;
 }
 
+static bool may_skip(const TlNest *n)
+{
+    return n->kind == TL_NEST_FILL && !n->unrolled && !n->keep && !n->columns && !n->boxed &&
+           n->split != TL_NEST_ONE;
+}
+
 static bool may_box(const Wants *w, const TlNest *n)
 {
-    if (n->kind != TL_NEST_FILL || n->unrolled || n->keep || n->columns || n->boxed ||
-        n->split == TL_NEST_ONE || !is_in_loop(n->op) || w->all[n->value->id])
+    if (!may_skip(n) || !is_in_loop(n->op) || w->all[n->value->id])
         return false;
     const TlNest *store = w->by[n->value->id];
-    return store && has_rows(n, store) && is_place_known(w->plan, store->boxed, outermost(n->op));
+    return store && has_rows(n, store) && is_place_known(store->boxed, outermost(n->op));
+}
+
+/* Equal elements are filled as one row: row by row instead. */
+static void split_rows(TlNest *n)
+{
+    const TlOp *op = n->value->def;
+    TlNestForm f = tl_nest_form(n->value->type);
+    if (!op || op->opcode != TL_OP_CONST || n->form.rank != 1 || n->asks.len)
+        return;
+    TL_ASSERT(n->split == TL_NEST_PLAIN, "constants are tested");
+    n->type = *n->value->type;
+    n->form = f;
+    n->lane = f.lane;
+    n->width = n->tested = tl_nest_fit_width(f.padded[f.lane], n->width);
+}
+
+/* What the nest fills: the first value of what a loop carries, or what it computes. */
+static const TlValue *filled(const TlNests *plan, const TlNest *n)
+{
+    const TlOp *op = n->op;
+    for (uint32_t k = 0; op->opcode == TL_OP_FOR && !n->own && k < op->nout; k++)
+        if (tl_in(op, 3 + k) == n->value && plan->place[op->out[k]->id].buffer == n->home)
+            return op->regions[0]->args[1 + k];
+    return n->value;
+}
+
+/* Rows that are chosen of what it fills; or those that it chooses, the others being what is there
+ * already, as the value is the next one of what a loop carries. */
+static void find_chosen(const Wants *w, TlNest *n)
+{
+    if (!may_skip(n) || !is_in_loop(n->op))
+        return;
+    const TlValue *v = filled(w->plan, n), *to = w->all[v->id] ? NULL : w->rows[v->id],
+                  *from = NULL;
+    const TlOp *op = v->def;
+    if (v->type->rank != 2 || v->type->shape[0] < LEAST_ROWS)
+        return;
+    if (!to && n->own && op && op->opcode == TL_OP_SELECT && !tl_in(op, 2)->def &&
+        w->plan->place[tl_in(op, 2)->id].buffer == n->home) {
+        to = tl_nest_chosen_below(&op->in[1], 0);
+        from = to ? tl_nest_compared(tl_in(op, 0), 0, TL_OP_GE) : NULL;
+    }
+    if (!to || !tl_nest_is_before(to, n->op) || (from && !tl_nest_is_before(from, n->op)))
+        return;
+    split_rows(n);
+    if (n->form.rank != 2 || n->lane != 1 || n->form.extent[0] != v->type->shape[0])
+        return;
+    n->chosen[0] = from;
+    n->chosen[1] = to;
 }
 
 /* ---- 3. rows ---- */
@@ -258,6 +319,7 @@ void tl_nest_find_wanted(TlNests *plan)
 {
     const TlFn *fn = plan->fn;
     Wants w = {plan, TL_NEW_ARRAY(plan->arena, const TlNest *, fn->nvalues + 1),
+               TL_NEW_ARRAY(plan->arena, const TlValue *, fn->nvalues + 1),
                TL_NEW_ARRAY(plan->arena, bool, fn->nvalues + 1), true};
     TL_VEC(const TlOp *) ops = {0};
     if (plan->check)
@@ -272,7 +334,10 @@ void tl_nest_find_wanted(TlNests *plan)
     for (uint32_t i = 0; i < plan->all.len; i++) {
         TlNest *n = plan->all.data[i];
         bool may = may_box(&w, n);
-        if (!may && !n->unrolled && !n->keep && !n->columns && !n->boxed && n->split != TL_NEST_ONE)
+        if (!may)
+            find_chosen(&w, n);
+        if (!may && !n->chosen[1] && !n->unrolled && !n->keep && !n->columns && !n->boxed &&
+            n->split != TL_NEST_ONE)
             n->reach = find_reach(plan, n);
         if (!may)
             continue;

@@ -84,6 +84,14 @@ CASES = [
     ("f64", "f64", (1, 5, 1, 9, 10), (1, 3, 1, 5, 6), (1, 6, 1, 9, 10), (1, 1, 1), (0, 0, 0, 1, 1, 1), 1),
     # 17 to 24 outputs, two rows of which share a vector: a row of 64 places and 19, none of 4 and 3
     ("f32", "f32", (1, 20, 1, 4, 83), (1, 3, 3, 20, 24), (1, 24, 1, 4, 83), (1, 1, 1), (0, 1, 1, 1, 1, 1), 1),
+    # transposed, taps along a row one by one: several planes, taps apart, outputs that nothing reaches, two blocks of a
+    # row, two of outputs, taps that reach no output
+    ("f32", "f32", (2, 20, 3, 4, 16), (2, 2, 5, 20, 12), (2, 12, 2, 3, 12), (1, 1, 1), (0, 0, 0, 1, 1, 1), 1),
+    ("f64", "f64", (1, 5, 2, 3, 21), (1, 2, 4, 5, 9), (1, 9, 2, 2, 15), (1, 1, 1), (0, 0, 0, 1, 1, 2), 1),
+    ("f32", "f32", (1, 40, 1, 2, 30), (1, 3, 7, 40, 24), (1, 24, 1, 2, 20), (1, 1, 1), (0, 1, 2, 1, 1, 1), 1),
+    ("f32", "f32", (1, 17, 1, 1, 79), (1, 1, 9, 17, 64), (1, 64, 1, 1, 71), (1, 1, 1), (0, 0, 0, 1, 1, 1), 1),
+    ("f32", "f32", (1, 66, 5, 7, 5), (3, 3, 3, 66, 8), (1, 8, 2, 3, 3), (2, 2, 1), (0, 0, 0, 1, 1, 1), 1),
+    ("f32", "f32", (1, 3, 1, 1, 2), (1, 1, 3, 3, 5), (1, 5, 1, 1, 3), (1, 1, 1), (0, 0, 4, 1, 1, 1), 1),
 ]
 for i, (t, o, x, w, y, stride, window, groups) in enumerate(CASES):
     X_, W_, Y_ = (rng(j).integers(-2, 3, s).astype(float) for j, s in enumerate((x, w, y)))
@@ -106,6 +114,7 @@ for i, (t, o, x, w, y, stride, window, groups) in enumerate(CASES):
         bias = i % 2 == 0
         tiles = {"BK": 16, "BC": 16, "BP": 1 + i % 2, "BQ": 16} if i < 6 else {}  # the last: by default
         turned = {"TURN": i % 2 == 0} if i < 6 and not LAST else {}
+        by_taps = {"TURN": True, "BP": 1} if i >= len(CASES) - 6 and not LAST else {}  # as on CPUs by default
         wanted = (lambda a, name: np.asarray(a[name], np.float64))
         case = (stride, window, groups)
         kernel_row("conv3d",
@@ -150,6 +159,7 @@ for i, (t, o, x, w, y, stride, window, groups) in enumerate(CASES):
                    BIAS=bias,
                    **tiles,
                    **turned,
+                   **by_taps,
                    **consts)
         total, z = "f64" if t == "f64" else "f32", 1 + i % 3
         consts = {k: v for k, v in consts.items() if k != "Y"}
