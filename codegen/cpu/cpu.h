@@ -139,6 +139,7 @@ typedef struct TlCpuRow {
     /* i1: stores pass by the caches; in pieces as large as a register. NULL: never. */
     LLVMValueRef streams, streams_wide;
     TL_VEC(LLVMValueRef) distance; /* of nest->next: elements to the next program's place */
+    LLVMValueRef asks;             /* i1: that is in no cache; NULL: that is not asked */
     LLVMValueRef ahead;            /* the row to ask for while this one is stored; NULL: none */
     bool rows_inside;              /* of nest->forks_rows: what is built now is for that */
     bool dense; /* what is built now is for a store of rows that may lie apart, and do not */
@@ -363,6 +364,8 @@ LLVMValueRef tl_cpu_eval_added_quads(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 
 /* The cache line of one address; locality as LLVM counts it: 3 is for the first cache. */
 void tl_cpu_prefetch_line(TlCpuGen *g, LLVMValueRef p, bool writes, unsigned locality);
+/* i1: would so many arrays as it loads from be more than the last cache holds? */
+LLVMValueRef tl_cpu_is_large(TlCpuGen *g, const TlCpuAccess *a, int parts);
 /* A load of so many bytes; at the end of the step, its loads ask: LLVM reads nothing again that it
  * read before, as it would if they asked in between. */
 void tl_cpu_fetch_later(TlCpuGen *g, TlCpuFetch *f, const TlCpuAccess *a, LLVMValueRef p,
@@ -463,7 +466,8 @@ void tl_cpu_leave_frames(TlCpuGen *g, TlGenView **views);
 void tl_cpu_prefetch_begin(TlCpuGen *g, TlCpuRow *row); /* before the nest */
 /* At each step of a reduction's loops but the innermost: what the next trip of a loop will copy. */
 void tl_cpu_prefetch_trip(TlCpuGen *g, const TlNest *n, const TlCpuAt *at);
-/* At the first position of a row, before it is stored; at each position where all is inside. */
+/* At the first position of a row, before it is stored; at each position where all is inside, in a
+ * branch where row->asks. */
 void tl_cpu_prefetch_store(TlCpuGen *g, TlCpuRow *row, const TlCpuAt *first);
 void tl_cpu_prefetch(TlCpuGen *g, const TlCpuAt *at);
 

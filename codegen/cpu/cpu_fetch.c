@@ -13,6 +13,7 @@
  * cache are too far away: blocks q8_0 take 1.4 times as long. */
 #include "codegen/cpu/cpu.h"
 
+/* Bytes; a larger part of the last cache than one of so many is in memory for the most part. */
 enum { LINE = 64, AHEAD = 8192, LIGHT_AHEAD = 4096, PARTS_OF_CACHE = 2 };
 
 void tl_cpu_prefetch_line(TlCpuGen *g, LLVMValueRef p, bool writes, unsigned locality)
@@ -24,11 +25,9 @@ void tl_cpu_prefetch_line(TlCpuGen *g, LLVMValueRef p, bool writes, unsigned loc
     tl_gen_intrinsic(&g->gen, "llvm.prefetch", &g->ptr, 1, args, 4);
 }
 
-/* Is what it loads from so large that most of it is in memory? */
-static LLVMValueRef is_large(TlCpuGen *g, const TlCpuAccess *a)
+LLVMValueRef tl_cpu_is_large(TlCpuGen *g, const TlCpuAccess *a, int parts)
 {
-    LLVMValueRef n =
-        tl_gen_int(&g->gen, PARTS_OF_CACHE * tl_dtype_bytes(a->a->place.base->type->dtype));
+    LLVMValueRef n = tl_gen_int(&g->gen, parts * tl_dtype_bytes(a->a->place.base->type->dtype));
     for (int i = 0; i < a->view->rank; i++)
         n = LLVMBuildMul(g->b, n, a->view->extent[i], "");
     return LLVMBuildICmp(g->b, LLVMIntUGT, n, g->cache_bytes, "");
@@ -75,7 +74,7 @@ void tl_cpu_fetch_later(TlCpuGen *g, TlCpuFetch *f, const TlCpuAccess *a, LLVMVa
         return;
     tl_vec_push(g->arena, &f->done, a->a);
     if (f->nest->fetch_from == TL_NEST_FETCH_LIGHT) {
-        LLVMValueRef large = is_large(g, a);
+        LLVMValueRef large = tl_cpu_is_large(g, a, PARTS_OF_CACHE);
         f->large = f->large ? LLVMBuildOr(g->b, f->large, large, "") : large;
     }
     LLVMValueRef there = tl_gen_address(&g->gen, TL_U8, p, how_far(g, f->nest, a));

@@ -247,8 +247,11 @@ typedef struct Body {
 static void run(TlCpuGen *g, TlCpuAt *at, const Body *body)
 {
     body->run(g, at, body->user);
-    if (at->whole)
-        tl_cpu_prefetch(g, at);
+    if (!at->whole || !at->row || !at->row->distance.len)
+        return;
+    TlCpuBranch b = tl_cpu_branch(g, at->row->asks, true, "coming", "came");
+    tl_cpu_prefetch(g, at);
+    tl_cpu_join(g, b);
 }
 
 /* One vector, at i; states of what slides, NULL: nothing does. */

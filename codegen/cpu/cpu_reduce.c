@@ -264,6 +264,19 @@ static LLVMValueRef changes_nothing(TlCpuGen *g, const Reduction *r, LLVMValueRe
     return LLVMBuildICmp(g->b, LLVMIntEQ, none, LLVMConstAllOnes(mask), "");
 }
 
+/* Asks for the next program's vectors at i. */
+static void prefetch_step(TlCpuGen *g, const Reduction *r, Rows *rows, LLVMValueRef i)
+{
+    TlCpuBranch b = tl_cpu_branch(g, rows->at[0].row->asks, true, "coming", "came");
+    for (uint32_t k = 0; k < rows->n * rows->parts; k++) {
+        TlCpuAt *at = &rows->at[k / rows->parts];
+        int64_t first = (int64_t)(k % rows->parts) * at->width;
+        at->idx[r->axis] = LLVMBuildAdd(g->b, i, tl_gen_int(&g->gen, first), "");
+        tl_cpu_prefetch(g, at);
+    }
+    tl_cpu_join(g, b);
+}
+
 /* Combines acc with a vector, at i, of each part of each row. Returns whether another one like it
  * would change nothing, if `asks`. whole: as in reduce_vectors. */
 static LLVMValueRef reduce_step(TlCpuGen *g, const Reduction *r, Rows *rows, bool whole,
@@ -284,11 +297,11 @@ static LLVMValueRef reduce_step(TlCpuGen *g, const Reduction *r, Rows *rows, boo
         fuse(g, r, x[0], next[k * r->count]);
         if (done)
             done = LLVMBuildAnd(g->b, done, changes_nothing(g, r, x[0]), "");
-        if (whole)
-            tl_cpu_prefetch(g, at);
         at->fetch = NULL;
     }
     tl_cpu_fetch_now(g, &fetch);
+    if (whole && rows->at[0].row->distance.len)
+        prefetch_step(g, r, rows, i);
     return done;
 }
 

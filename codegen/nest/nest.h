@@ -546,6 +546,7 @@ typedef struct TlNest {
     const char *unstreamed; /* why not; NULL: it does, or is no store of memory */
     /* -- prefetch -- */
     TL_VEC(TlNestAccess *) next; /* read by earlier nests: of the next program's row */
+    bool next_near;              /* where a cache may hold them, too */
     bool ahead; /* and of the row that it will store; where stores stream, again of next's first */
     TL_VEC(TlNestAccess *) fetch; /* loads that ask for what lies further on */
     TlNestFetch fetch_from;       /* where that is */

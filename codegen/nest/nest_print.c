@@ -152,7 +152,10 @@ static void put_prefetch(Print *p, const TlNest *n)
         [TL_NEST_FETCH_TRIP] = "prefetches for the next trip after",
         [TL_NEST_FETCH_TRIPS] = "prefetches for the trip after the next one after",
     };
-    put_accesses(p, "prefetches the next program's", n->next.data, n->next.len);
+    put_accesses(p,
+                 n->next_near ? "prefetches the next program's"
+                              : "prefetches, if the array is large, the next program's",
+                 n->next.data, n->next.len);
     put_flag(p, n->ahead, "and where it will store");
     put_accesses(p, fetches[n->fetch_from], n->fetch.data, n->fetch.len);
     put_accesses(p, "prefetches the next trip's", &n->trip, n->trip ? 1 : 0);
