@@ -204,24 +204,24 @@ typedef enum TlNestPlaceKind { TL_NEST_SCALAR, TL_NEST_VIRTUAL, TL_NEST_HOME } T
 /* How an op whose elements are elsewhere in its operand takes vectors of them, where the lanes are
  * along the last dimension (a gather's: along its axis). Other lanes are taken one by one. */
 typedef enum TlNestWay {
-    TL_NEST_BY_OP,       /* there is one way */
-    TL_NEST_RENAMES,     /* a reshape that only adds or drops axes of extent 1 */
-    TL_NEST_INTERLEAVES, /* vectors along the axis before the operand's last one */
-    TL_NEST_JOINS_HOME,  /* the same, which lie side by side */
-    TL_NEST_TURNS_WORDS, /* every few words of four bytes of a home */
-    TL_NEST_READS_HOME,  /* a home without gaps, from the element's number on */
-    TL_NEST_PUTS_ROWS,   /* rows of the operand, one after the other */
-    TL_NEST_PARTS,       /* every n-th element of n vectors, along the axis before the last one */
-    TL_NEST_NUMBERS,     /* elements with the same row-major number */
-    TL_NEST_GATHERS,     /* each lane by itself */
-    TL_NEST_EXCHANGES,   /* lanes of one vector change places in pairs */
-    TL_NEST_TAKES_ROWS,  /* vectors of other rows, as they are */
-    TL_NEST_SHUFFLES,    /* lanes of two neighbouring vectors */
-    TL_NEST_PERMUTES,    /* lanes of the same vector, in an order that is known */
-    TL_NEST_SHIFTS,      /* vectors that begin at any element; at the ends, as SHUFFLES */
-    TL_NEST_SUMS_QUADS,  /* a reduction, of four products of bytes in each lane */
-    TL_NEST_ADDS_QUADS,  /* a sum of such sums and others, with which the instruction begins */
-    TL_NEST_LOADS_WORDS, /* two bytes side by side in memory that are joined, at once */
+    TL_NEST_BY_OP,         /* there is one way */
+    TL_NEST_RENAMES,       /* a reshape that only adds or drops axes of extent 1 */
+    TL_NEST_INTERLEAVES,   /* vectors along the axis before the operand's last one */
+    TL_NEST_JOINS_HOME,    /* the same, which lie side by side */
+    TL_NEST_TURNS_WORDS,   /* every few words of four bytes of a home */
+    TL_NEST_READS_HOME,    /* a home without gaps, from the element's number on */
+    TL_NEST_PUTS_ROWS,     /* rows of the operand, one after the other */
+    TL_NEST_PARTS,         /* every n-th element of n vectors, along the axis before the last one */
+    TL_NEST_NUMBERS,       /* elements with the same row-major number */
+    TL_NEST_GATHERS,       /* each lane by itself */
+    TL_NEST_EXCHANGES,     /* lanes of one vector change places in pairs */
+    TL_NEST_TAKES_ROWS,    /* vectors of other rows, as they are */
+    TL_NEST_SHUFFLES,      /* lanes of two neighbouring vectors */
+    TL_NEST_PERMUTES,      /* lanes of the same vector, in an order that is known */
+    TL_NEST_SHIFTS,        /* vectors that begin at any element; at the ends, as SHUFFLES */
+    TL_NEST_SUMS_QUADS,    /* a reduction, of four products of bytes in each lane */
+    TL_NEST_ADDS_QUADS,    /* a sum of such sums and others, with which the instruction begins */
+    TL_NEST_LOADS_WORDS,   /* two bytes side by side in memory that are joined, at once */
     TL_NEST_PART_OF_WORDS, /* a load whose elements are shifted out of words */
     TL_NEST_WAYS
 } TlNestWay;
@@ -747,7 +747,7 @@ typedef struct TlNests {
     uint32_t alone;    /* axes of the grid along which there is one program, a bit for each */
     int64_t rows_apart;     /* elements of the rows that some views' last axis is; 0: of none */
     TlNestFold fold, apart; /* where rows lie one after the other; else where they are whole */
-    bool paired;       /* some loops are of two trips each (nest_trips.c) */
+    bool paired;            /* some loops are of two trips each (nest_trips.c) */
 } TlNests;
 /* A load along `lane` whose elements are widened, each one of the last axis' elements: n of them
  * are a word, and the load's is number `at` of the whole axis. n 1: it is no such. (nest_words.c)
