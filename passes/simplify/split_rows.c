@@ -513,6 +513,16 @@ static TlValue *of_shape(TlBuilder *b, TlValue *v, const TlType *t)
                : tl_op_new(b, TL_OP_RESHAPE, 1, &v, 1, &t, 0, 0, NULL)->out[0];
 }
 
+/* A reduction along another axis, which may be one less. */
+static TlValue *reduce_column(const Split *s, TlBuilder *b, const TlOp *op, int c)
+{
+    int64_t axis = tl_attr_int(op, TL_ATTR_AXIS, 0);
+    TlValue *v = of_column(s, b, op, c);
+    if (axis_of(tl_in(op, 0)->type) < axis)
+        tl_attr_set(s->fn, v->def, (TlAttr){.id = TL_ATTR_AXIS, .u.i = axis - 1});
+    return v;
+}
+
 /* Column c of what op makes. */
 static TlValue *make_column(Split *s, TlBuilder *b, const TlOp *op, int c)
 {
@@ -530,6 +540,7 @@ static TlValue *make_column(Split *s, TlBuilder *b, const TlOp *op, int c)
                       t);
     case TL_OP_TRANS: return of[c];
     case TL_OP_EXPAND: return of_shape(b, of[c], t);
+    case TL_OP_REDUCE: return reduce_column(s, b, op, c);
     case TL_OP_RESHAPE: return of ? of_shape(b, of[c], t) : part(s, b, in, columns_of(out), c);
     case TL_OP_LOAD:
     case TL_OP_INSIDE: return access_column(s, b, op, axis_of(out), c)->out[0];

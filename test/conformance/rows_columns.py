@@ -232,3 +232,29 @@ kernel k(const {t} x[N, 4], const i32 s[N], i32 y[N], i32 z[N, 4])
         }, lambda a: {
             "y": exact(a["x"].sum(axis=1).astype(np.int32)), "z": exact((a["x"] * a["s"][:, None]).astype(np.int32))
         })
+
+# Both axes of few rows; tiles of two rows and columns.
+for t in ("i32", "f32", "f64"):
+    for c in (2, 3, 4):
+        row(
+            f"columns_both_ways_{t}_{c}", f"""
+kernel k(const {t} p[{c}, N], {t} across[{c}], {t} down[N], {t} most[{c}, N], const {t} q[{c}, {c}], {t} r[{c}])
+    grid(1)
+{{
+    auto v = p[0 +: {c}, 0 +: 64];
+    across[0 +: {c}] = max(v, axis = 1);
+    down[0 +: 64] = sum(v, axis = 0);
+    most[0 +: {c}, 0 +: 64] = v - max(v, axis = 1, keep = true) + sum(v, axis = 0, keep = true);
+    auto u = q[0 +: {c}, 0 +: {c}];
+    r[0 +: {c}] = sum(trans(u) * u, axis = 1) + max(u, axis = 0);
+}}
+""", {
+                "p": positive(t, 3, c, 50), "across": poison(t, c), "down": poison(t, 50), "most": poison(t, c, 50),
+                "q": positive(t, 4, c, c), "r": poison(t, c)
+            }, lambda a: {
+                "across": exact(a["p"].max(axis=1)),
+                "down": exact(a["p"].sum(axis=0, dtype=a["p"].dtype)),
+                "most": exact(a["p"] - a["p"].max(axis=1, keepdims=True) + a["p"].sum(axis=0, keepdims=True,
+                                                                                      dtype=a["p"].dtype)),
+                "r": exact((a["q"].T * a["q"]).sum(axis=1, dtype=a["q"].dtype) + a["q"].max(axis=0))
+            })
