@@ -149,8 +149,6 @@ typedef struct TlNestAccess {
     int64_t reads_to;  /* with a pattern: elements of a period, up to which vectors read */
     TlNestAxis axis[TL_MAX_VIEW_RANK];
 } TlNestAccess;
-/* Elements of the rows, which may lie apart, that a view's last axis is; 0: it is none. */
-int64_t tl_nest_row_of(const TlValue *view);
 /* Rows that lie apart are loaded and stored by pieces of vectors: longer ones would cross lines of
  * the cache more often. */
 enum { TL_NEST_PIECE_BYTES = 16 };

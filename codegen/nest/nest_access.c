@@ -20,7 +20,8 @@ int tl_nest_steps_of(const TlPlace *p, int dim)
     return -1;
 }
 
-int64_t tl_nest_row_of(const TlValue *view)
+/* Elements of the rows, which may lie apart, that a view's last axis is; 0: it is none. */
+static int64_t row_of(const TlValue *view)
 {
     bool is = view->def && view->def->opcode == TL_OP_VIEW;
     return is ? tl_attr_int(view->def, TL_ATTR_ROW, 0) : 0;
@@ -43,7 +44,7 @@ bool tl_nest_is_dense(const TlFn *fn, const TlPlace *p, int axis)
     if (view && view->opcode == TL_OP_VIEW) {
         uint64_t bits;
         const TlValue *stride = tl_in(view, 1 + p->naxes + (uint32_t)axis);
-        if (tl_nest_row_of(base) && axis + 1 == (int)p->naxes)
+        if (row_of(base) && axis + 1 == (int)p->naxes)
             return true;
         return tl_value_is_const(stride, &bits) && bits == 1;
     }
@@ -104,7 +105,7 @@ static int64_t stride_of(const TlFn *fn, const TlValue *view, uint32_t axis)
     TlWideInt n;
     if (op && op->opcode == TL_OP_SUB_VIEW)
         return stride_of(fn, tl_in(op, 0), axis);
-    if (tl_nest_row_of(view) && (int)axis + 1 == view->type->rank)
+    if (row_of(view) && (int)axis + 1 == view->type->rank)
         return 1;
     if (op)
         return op->opcode == TL_OP_VIEW &&
@@ -398,7 +399,7 @@ static void find_access(TlNests *plan, TlOp *op)
     TlNestAccess *a = TL_NEW(plan->arena, TlNestAccess);
     *a = (TlNestAccess){.op = op, .place = tl_op_place(op), .loads = op->opcode == TL_OP_LOAD};
     a->param = tl_base_param(a->place.base);
-    a->row = tl_nest_row_of(a->place.base);
+    a->row = row_of(a->place.base);
     a->constant = a->loads && tl_is_constant_memory(a->place.base);
     a->bounds = !tl_attr_flag(op, TL_ATTR_UNCHECKED) || plan->check;
     a->asks = plan->check && !tl_is_view_of_launch(a->place.base);
