@@ -97,7 +97,7 @@ static Group *group_of(const Split *s, const TlValue *v)
 {
     uint32_t id = v->id;
     while (s->parent[id] != id)
-        id = s->parent[id];
+        id = s->parent[id] = s->parent[s->parent[id]];
     return &s->group[id];
 }
 
