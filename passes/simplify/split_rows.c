@@ -20,8 +20,9 @@
  * what has none, by a reduction along the rows, a column that they repeat or a transposition. GPUs
  * keep tiles.
  *
- *   1. groups   values with rows of so many elements, which ops take one from another
- *   2. check    what makes and takes the values of a group works column by column
+ *   1. check    ops that work column by column
+ *   2. groups   values with rows of so many elements, which such ops take one from another; those
+ *               that another op makes or takes stay
  *   3. price    vectors of rows, beside those of columns and what takes columns from memory
  *   4. columns  as far as a group's values lead; what nobody uses then is dce's */
 #include <string.h>
@@ -91,33 +92,7 @@ static bool carries(const TlOp *op)
     return op->opcode == TL_OP_FOR || op->opcode == TL_OP_IF || op->opcode == TL_OP_YIELD;
 }
 
-/* ---- 1. groups ---- */
-
-static Group *group_of(const Split *s, const TlValue *v)
-{
-    uint32_t id = v->id;
-    while (s->parent[id] != id)
-        id = s->parent[id] = s->parent[s->parent[id]];
-    return &s->group[id];
-}
-
-static void tie(Split *s, const TlValue *v, const TlValue *w)
-{
-    uint32_t x = (uint32_t)(group_of(s, v) - s->group), y = (uint32_t)(group_of(s, w) - s->group);
-    s->parent[x > y ? x : y] = x < y ? x : y;
-}
-
-static uint32_t count_values(const TlOp *op)
-{
-    return op->nin + op->nout;
-}
-
-static TlValue *value_at(const TlOp *op, uint32_t i)
-{
-    return i < op->nin ? tl_in(op, i) : op->out[i - op->nin];
-}
-
-/* ---- 2. check ---- */
+/* ---- 1. check ---- */
 
 /* The place's axis that is that one of the tile, if it is a slice; -1. */
 static int slice_of(const TlPlace *p, int dim)
@@ -259,6 +234,32 @@ static bool works_by_columns(const TlOp *op)
     }
     }
     return false;
+}
+
+/* ---- 2. groups ---- */
+
+static Group *group_of(const Split *s, const TlValue *v)
+{
+    uint32_t id = v->id;
+    while (s->parent[id] != id)
+        id = s->parent[id] = s->parent[s->parent[id]];
+    return &s->group[id];
+}
+
+static void tie(Split *s, const TlValue *v, const TlValue *w)
+{
+    uint32_t x = (uint32_t)(group_of(s, v) - s->group), y = (uint32_t)(group_of(s, w) - s->group);
+    s->parent[x > y ? x : y] = x < y ? x : y;
+}
+
+static uint32_t count_values(const TlOp *op)
+{
+    return op->nin + op->nout;
+}
+
+static TlValue *value_at(const TlOp *op, uint32_t i)
+{
+    return i < op->nin ? tl_in(op, i) : op->out[i - op->nin];
 }
 
 static void tie_op(Split *s, const TlOp *op)
