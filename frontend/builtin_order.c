@@ -1,6 +1,10 @@
 /* Built-in functions of order: sort, argsort and topk, which call functions of std.order and may
  * take other tiles along; histogram. */
 #include "frontend/sema.h"
+#include "ir/layout/layout.h"
+#include "ir/numeric.h"
+#include <math.h>
+#include <string.h>
 
 enum { MAX_SORTED = 1 << 14 };
 
@@ -31,6 +35,30 @@ static TlVal sort_by(TlSema *s, TlCall *c, const char *function, TlValue *x, int
     TlVal args[5] = {tl_val_ir(x), tl_val_ir(tl_emit_index(s, x->type->rank, x->type->shape, axis)),
                      tl_val_int(axis), tl_val_int(n), tl_val_bool(down)};
     return tl_call_std(s, "std.order", function, 5, args, c->loc);
+}
+
+/* The places of the k greatest along the axis, where taking one after the other is less work than
+ * the steps of the sorting network; NULL: it is more, or an error was reported. */
+static TlValue *greatest_places(TlSema *s, TlCall *c, TlValue *x, int axis, int32_t k)
+{
+    const TlType *t = x->type;
+    int32_t n = t->shape[axis], shape[TL_MAX_RANK];
+    int levels = tl_ceil_log2(n);
+    if (n > MAX_SORTED || k > levels * (levels + 1) / 2)
+        return NULL;
+    memcpy(shape, t->shape, sizeof shape);
+    shape[axis] = k;
+    uint64_t least = tl_is_float(t->dtype) ? tl_bits_from_double(t->dtype, -INFINITY)
+                                           : tl_combine_identity(TL_COMBINE_MAX, t->dtype);
+    TlVal args[7] = {tl_val_ir(x),
+                     tl_val_ir(tl_emit_index(s, t->rank, t->shape, axis)),
+                     tl_val_ir(tl_emit_index(s, t->rank, shape, axis)),
+                     tl_val_const(t->dtype, least),
+                     tl_val_int(axis),
+                     tl_val_int(n),
+                     tl_val_int(k)};
+    TlVal places = tl_call_std(s, "std.order", "greatest_places", 7, args, c->loc);
+    return tl_is_bad(&places) ? NULL : places.u.ir;
 }
 
 /* ---- a key with what stands beside it ---- */
@@ -83,12 +111,25 @@ static TlValue **tiles_together(TlSema *s, TlCall *c, TlVal *out)
     return x;
 }
 
+/* The tiles' elements at places along the axis. */
+static TlVal all_at(TlSema *s, uint32_t n, TlValue **x, TlValue *places, int axis)
+{
+    TlVal out = tl_val_items(s, TL_VAL_TUPLE, NULL, n);
+    for (uint32_t i = 0; i < n; i++)
+        out.items[i] = tl_val_ir(tl_emit_gather(s, x[i], places, axis));
+    return out;
+}
+
 /* The first `most` along the axis of all n tiles, in the order of the first; the others move once,
  * when the places are known. */
 static TlVal sort_together(TlSema *s, TlCall *c, uint32_t n, TlValue **x, int axis, int32_t most,
                            bool down)
 {
     TL_ASSERT(n > 0 && most > 0, "%u tiles, the first %d", n, (int)most);
+    TlValue *places =
+        most < x[0]->type->shape[axis] && down ? greatest_places(s, c, x[0], axis, most) : NULL;
+    if (places)
+        return all_at(s, n, x, places, axis);
     TlVal both = sort_by(s, c, "sort_pairs", x[0], axis, down);
     if (tl_is_bad(&both))
         return both;
@@ -144,6 +185,13 @@ TlVal tl_bi_order_topk(TlSema *s, TlCall *c)
     }
     if (all)
         return sort_together(s, c, c->val[0].n, all, axis, (int32_t)k, true);
+    TlValue *places = greatest_places(s, c, x, axis, (int32_t)k);
+    if (places) {
+        TlVal out = tl_val_items(s, TL_VAL_TUPLE, NULL, 2);
+        out.items[0] = tl_val_ir(tl_emit_gather(s, x, places, axis));
+        out.items[1] = tl_val_ir(places);
+        return out;
+    }
     TlVal both = sort_by(s, c, "sort_pairs", x, axis, true);
     if (tl_is_bad(&both))
         return both;

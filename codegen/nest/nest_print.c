@@ -685,10 +685,23 @@ static void put_one_place(Print *p, const TlOp *op, Lines *l)
     end_text(p, l, from);
 }
 
+/* An op that narrow-integers made of one that was written with more bits. */
+static void put_bits(Print *p, const TlOp *op, Lines *l)
+{
+    int64_t written = tl_remark_of(op, TL_REMARK_BITS);
+    if (!written)
+        return;
+    size_t from = begin_text(p, op, l);
+    tl_sbuf_putf(p->out, "computed in %d bits, not %lld: its users cannot tell\n",
+                 tl_dtype_bits(tl_in(op, op->nin - 1)->type->dtype), (long long)written);
+    end_text(p, l, from);
+}
+
 static void put_op(Print *p, const TlOp *op, Lines *l)
 {
     const TlNest *n;
     put_one_place(p, op, l);
+    put_bits(p, op, l);
     for (uint32_t i = 0; i < op->nout; i++) {
         if (!is_worth_a_word(p->plan, op->out[i]))
             continue;

@@ -262,7 +262,8 @@ static TlAxisFacts mul(const Operands *o)
         lo = p[i] < lo ? p[i] : lo;
         hi = p[i] > hi ? p[i] : hi;
     }
-    set_range(&r, o->type, lo, hi);
+    bool squares = o->op->opcode == TL_OP_MUL && tl_in(o->op, 0) == tl_in(o->op, 1);
+    set_range(&r, o->type, squares && lo < 0 ? 0 : lo, hi);
     return r;
 }
 
@@ -342,8 +343,11 @@ static TlAxisFacts shift_right(const Operands *o)
             n.d = (int64_t)1 << s;
         put_axis(&r, d, div_axis(x, n, fixed ? n.d : 0));
     }
-    if (fixed && (o->type->dtype != TL_U64 || o->x.lo >= 0))
-        set_range(&r, o->type, o->x.lo >> s, o->x.hi >> s);
+    int64_t least = fixed ? s : o->y.lo, most = fixed ? s : o->y.hi;
+    if (least >= 0 && most < tl_dtype_bits(o->type->dtype) &&
+        (o->type->dtype != TL_U64 || o->x.lo >= 0))
+        set_range(&r, o->type, o->x.lo >> (o->x.lo < 0 ? least : most),
+                  o->x.hi >> (o->x.hi < 0 ? most : least));
     return r;
 }
 
@@ -357,6 +361,20 @@ static TlAxisFacts bits(const Operands *o)
         put_axis(&r, d,
                  (Axis){1, tl_axis_min(each_divisor(x), each_divisor(y)), tl_axis_min(x.k, y.k)});
     }
+    return r;
+}
+
+/* Of numbers from -2^k to 2^k - 1, bits above k are their signs. */
+static TlAxisFacts bits_of_either(const Operands *o)
+{
+    TlAxisFacts r = bits(o);
+    int64_t lo = tl_axis_min(o->x.lo, o->y.lo), hi = tl_axis_max(o->x.hi, o->y.hi);
+    if (o->type->dtype == TL_U64 && lo < 0)
+        return r;
+    TlWideInt most = 1;
+    while (most <= hi || -most > lo)
+        most *= 2;
+    set_range(&r, o->type, lo < 0 ? -most : 0, most - 1);
     return r;
 }
 
@@ -788,10 +806,10 @@ static bool fold(const Operands *o, int64_t *out)
 
 /* The ops of two integers of which more is known than where they are constant. */
 static TlAxisFacts (*const INTEGERS[TL_OP_COUNT])(const Operands *) = {
-    [TL_OP_ADD] = add,      [TL_OP_SUB] = sub,     [TL_OP_MUL] = mul,
-    [TL_OP_DIV] = quotient, [TL_OP_REM] = rest,    [TL_OP_SHL] = shift_left,
-    [TL_OP_MIN] = least_of, [TL_OP_MAX] = most_of, [TL_OP_SHR] = shift_right,
-    [TL_OP_AND] = masked,   [TL_OP_OR] = bits,     [TL_OP_XOR] = bits};
+    [TL_OP_ADD] = add,      [TL_OP_SUB] = sub,           [TL_OP_MUL] = mul,
+    [TL_OP_DIV] = quotient, [TL_OP_REM] = rest,          [TL_OP_SHL] = shift_left,
+    [TL_OP_MIN] = least_of, [TL_OP_MAX] = most_of,       [TL_OP_SHR] = shift_right,
+    [TL_OP_AND] = masked,   [TL_OP_OR] = bits_of_either, [TL_OP_XOR] = bits_of_either};
 
 static TlAxisFacts integers(const TlAxisInfo *a, const TlOp *op)
 {
@@ -809,6 +827,41 @@ static TlAxisFacts negative(const TlAxisInfo *a, const TlOp *op)
     return sub(&o);
 }
 
+/* ~x is -1 - x, of unsigned types 2^width - 1 - x. */
+static TlAxisFacts complement(const TlAxisInfo *a, const TlOp *op)
+{
+    const TlType *t = op->out[0]->type;
+    TlAxisFacts r = elementwise(a, op), x = *tl_axis_facts(a, tl_in(op, 0));
+    int64_t lo, hi;
+    tl_axis_type_range(t->dtype, &lo, &hi);
+    if (t->dtype != TL_U64)
+        set_range(&r, t, (TlWideInt)lo + hi - x.hi, (TlWideInt)lo + hi - x.lo);
+    return r;
+}
+
+static TlAxisFacts magnitude(const TlAxisInfo *a, const TlOp *op)
+{
+    TlAxisFacts r = elementwise(a, op), x = *tl_axis_facts(a, tl_in(op, 0));
+    TlWideInt lo = x.lo, hi = x.hi, most = -lo > hi ? -lo : hi;
+    if (tl_is_signed(op->out[0]->type->dtype))
+        set_range(&r, op->out[0]->type, lo > 0 ? lo : hi < 0 ? -hi : 0, most);
+    return r;
+}
+
+/* clz, ctz, popcount. */
+static TlAxisFacts count(const TlAxisInfo *a, const TlOp *op)
+{
+    const TlType *t = op->out[0]->type;
+    TlAxisFacts r = elementwise(a, op), x = *tl_axis_facts(a, tl_in(op, 0));
+    int64_t lo = 0, hi = tl_dtype_bits(t->dtype);
+    if (op->opcode == TL_OP_CLZ && x.lo > 0) {
+        hi -= 64 - __builtin_clzll((unsigned long long)x.lo);
+        lo = tl_dtype_bits(t->dtype) - (64 - __builtin_clzll((unsigned long long)x.hi));
+    }
+    set_range(&r, t, lo, hi);
+    return r;
+}
+
 static TlAxisFacts of_elements(const TlAxisInfo *a, const TlOp *op)
 {
     bool has_numbers = tl_axis_has_numbers(op->out[0]->type);
@@ -824,6 +877,12 @@ static TlAxisFacts of_elements(const TlAxisInfo *a, const TlOp *op)
         return comparison(a, op);
     if (op->opcode == TL_OP_NEG && has_numbers)
         return negative(a, op);
+    if (op->opcode == TL_OP_NOT && tl_is_int(op->out[0]->type->dtype))
+        return complement(a, op);
+    if (op->opcode == TL_OP_ABS && tl_is_int(op->out[0]->type->dtype))
+        return magnitude(a, op);
+    if (op->opcode == TL_OP_CLZ || op->opcode == TL_OP_CTZ || op->opcode == TL_OP_POPCOUNT)
+        return count(a, op);
     return INTEGERS[op->opcode] && has_numbers ? integers(a, op) : elementwise(a, op);
 }
 

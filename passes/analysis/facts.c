@@ -190,6 +190,20 @@ bool tl_is_in_hinted_loop(const TlOp *op)
     return loop && loop->opcode == TL_OP_FOR && tl_attr(loop, TL_ATTR_PIPELINE);
 }
 
+bool tl_multiplies_bytes(const TlValue *v)
+{
+    const TlOp *op = v->def;
+    bool is = op && op->opcode == TL_OP_MUL;
+    for (uint32_t i = 0; is && i < 2; i++) {
+        const TlOp *cast = tl_in(op, i)->def;
+        while (cast && (cast->opcode == TL_OP_BROADCAST || cast->opcode == TL_OP_EXPAND))
+            cast = tl_in(cast, 0)->def;
+        is = cast && cast->opcode == TL_OP_CAST && tl_is_int(tl_in(cast, 0)->type->dtype) &&
+             tl_dtype_bits(tl_in(cast, 0)->type->dtype) == 8;
+    }
+    return is;
+}
+
 static const TlOp *dot_of(const TlValue *v, int depth)
 {
     enum { MOST_CHAIN = 4 }; /* pure ops between a load and its product: recursion */

@@ -35,6 +35,9 @@ bool tl_is_innermost(const TlOp *loop);
 const TlOp *tl_looped_multiply_adds(const TlFn *fn);
 /* Does the op stand in a loop with a pipeline hint? */
 bool tl_is_in_hinted_loop(const TlOp *op);
+/* Is v products of two bytes each, as integers? Machines have instructions that sum such up
+ * (codegen/nest/nest_quads.c). */
+bool tl_multiplies_bytes(const TlValue *v);
 /* The dot that uses the value, through a few pure ops; NULL: there is none. */
 const TlOp *tl_dot_of(const TlValue *v);
 /* What comes before conversions and transpositions of a matrix; flipped: it is transposed. */

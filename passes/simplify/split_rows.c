@@ -28,6 +28,7 @@
 #include <string.h>
 
 #include "ir/rewrite.h"
+#include "passes/analysis/facts.h"
 #include "passes/analysis/picked.h"
 #include "passes/pass.h"
 
@@ -153,27 +154,13 @@ static bool has_parts(const TlValue *v, int depth)
     return true;
 }
 
-/* Is v products of bytes? Sums of four that are neighbours may be one instruction's
- * (codegen/nest/nest_quads.c). */
-static bool multiplies_bytes(const TlValue *v)
-{
-    const TlOp *op = v->def;
-    bool is = op && op->opcode == TL_OP_MUL;
-    for (uint32_t i = 0; is && i < 2; i++) {
-        const TlOp *cast = tl_in(op, i)->def;
-        is = cast && cast->opcode == TL_OP_CAST && tl_is_int(tl_in(cast, 0)->type->dtype) &&
-             tl_dtype_bits(tl_in(cast, 0)->type->dtype) == 8;
-    }
-    return is;
-}
-
 /* Is it rows of neighbouring elements? */
 static bool takes_parts(const TlOp *op)
 {
     const TlType *in = tl_in(op, 0)->type, *out = op->out[0]->type;
     int n = columns_of(out), last = in->rank - 1;
     if (op->opcode != TL_OP_RESHAPE || !n || axis_of(out) != last_of(out) ||
-        (n == 4 && multiplies_bytes(tl_in(op, 0))) || out->rank != in->rank + 1 || last < 0 ||
+        (n == 4 && tl_multiplies_bytes(tl_in(op, 0))) || out->rank != in->rank + 1 || last < 0 ||
         out->shape[last] * n != in->shape[last])
         return false;
     for (int d = 0; d < last; d++)

@@ -99,6 +99,7 @@ GROUPS = {
     }, "casts": {
         "every type to every type": "cast_from_* lang_casts_*", "bits as another type": "bitcast_*",
         "integers that the compiler knows": "known_integers_*",
+        "integers that fewer bits hold": "few_bits_*",
         "rounding modes, saturation": "cast_toward_zero_* cast_f64_rounds_once cast_clamped_* narrow_stochastic_* "
             "narrow_*_to_f8* narrow_*_to_f4*",
         "8 and 4 bits to all and back": "narrow_from_* narrow_*_to_4_bits",

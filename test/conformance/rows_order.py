@@ -2,8 +2,8 @@
 import numpy as np
 
 from rows import row
-from values import (ALL, FLOATS, INTS, STORE, Arr, exact, exactly, ints, is_float, poison, random_bits, small, store,
-                    wide)
+from values import (ALL, FLOATS, INTS, STORE, Arr, exact, exactly, int_range, ints, is_float, poison, random_bits,
+                    small, store, wide)
 
 SORTED = INTS + FLOATS
 
@@ -314,3 +314,39 @@ kernel k(const u8 x[R, C], const f32 w[R], f32 h[8], i32 n[8], f32 s[4], f32 one
     lambda a: {"h": exact(np.bincount(a["x"].reshape(-1), np.repeat(a["w"], 10), 10)[:8]),
                "n": exact(3 * np.bincount(a["x"].reshape(-1), minlength=10)[:8]), "s": exact([0, 0, 1.5, 0]),
                "one": exact([0, 0, a["w"][1], 0])})
+
+# Few of many are taken one by one: nothing but NaN, -inf beside NaN, the least integers, all equal; from all columns.
+def worst(t, seed, r, n):
+    x = ties(t, seed, r, n)
+    v = wide(x)
+    lo = -np.inf if is_float(t) else int_range(t)[0]
+    v = v.astype(np.float64 if is_float(t) else object)
+    for i in range(min(r, 4)):
+        v[i] = (np.nan if is_float(t) else lo, lo, 0, 1)[i]
+        v[i, ::3] = (np.nan if is_float(t) else lo, np.nan if is_float(t) else lo, -0.0 if is_float(t) else 0, lo)[i]
+    return Arr(t, store(v, t))
+
+
+def most(a, k):
+    at = order(a["x"], 1, True)[:, :k]
+    take = np.take_along_axis
+    return {"v": exact(take(a["x"], at, 1)), "w": exact(at), "u": exact(take(a["z"], at, 1))}
+
+
+for i, t in enumerate(SORTED):
+    for n, k in ((2, 1), (7, 4), (33, 8), (64, 21), (64, 22))[i % 3::2] + ((130, 2),):
+        r = (5, 1, 6)[i % 3]
+        row(
+            f"order_greatest_{t}_{n}_{k}", f"""
+kernel k(const {t} x[R, C], const i32 z[R, C], {t} v[R, {k}], i32 w[R, {k}], i32 u[R, {k}])
+    grid(1)
+{{
+    auto t = x[0 +: {r}, 0 +: {n}];
+    auto (top, at) = topk(t, {k});
+    v[0 +: {r}, 0 +: {k}] = top;
+    w[0 +: {r}, 0 +: {k}] = at;
+    auto (same, beside) = topk((t, z[0 +: {r}, 0 +: {n}]), {k});
+    u[0 +: {r}, 0 +: {k}] = beside;
+}}
+""", {"x": worst(t, 40 + i, r, n), "z": random_bits("i32", 41 + i, r, n), "v": poison(t, r, k),
+      "w": poison("i32", r, k), "u": poison("i32", r, k)}, lambda a, k=k: most(a, k))

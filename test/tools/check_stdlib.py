@@ -14,7 +14,7 @@ import re
 import sys
 
 sys.dont_write_bytecode = True
-IMPLIED = {"order.sort_pairs": "sort", "order.sort_values": "sort"}
+IMPLIED = {"order.sort_pairs": "sort", "order.sort_values": "sort", "order.greatest_places": "topk"}
 ERROR = re.compile(r"\bexact|\berrors?\b|\bulp\b|\bwithin\b|\brounded\b|\brounding\b|multiples of|<=|2\^-", re.I)
 FUNCTION = re.compile(r"((?:^//[^\n]*\n)*)^auto (\w+)\(", re.M)
 
