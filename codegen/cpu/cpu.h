@@ -325,6 +325,10 @@ LLVMValueRef tl_cpu_with_gaps(TlCpuGen *g, LLVMValueRef x, LLVMValueRef between,
 bool tl_cpu_can_permute(const TlCpuGen *g, int bytes, int lanes);
 /* Lane index[i] of x for each lane i; index: i32, within the lanes. */
 LLVMValueRef tl_cpu_permute(TlCpuGen *g, LLVMValueRef x, int bytes, LLVMValueRef index);
+/* The same of two vectors: from `lanes` on, the index counts in y. */
+bool tl_cpu_can_permute_two(const TlCpuGen *g, int bytes, int lanes);
+LLVMValueRef tl_cpu_permute_two(TlCpuGen *g, LLVMValueRef x, LLVMValueRef y, int bytes,
+                                LLVMValueRef index);
 
 /* ---- cpu_eval.c: values at positions ---- */
 

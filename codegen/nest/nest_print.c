@@ -413,7 +413,7 @@ static void put_place(Print *p, const TlValue *v)
     bool is_lookup = a && tl_nest_lookup(p->plan, a).permute;
     put_flag(p, is_lookup, "looked up in registers");
     put_flag(p, a && !is_lookup && tl_nest_may_be_near(p->plan, a),
-             "one vector's lanes where these are near");
+             "lanes of whole vectors where these are near");
     if (x.partner) {
         tl_sbuf_puts(p->out, " by ");
         put_value(p, x.partner);
