@@ -289,6 +289,19 @@ TlCpuFork tl_cpu_fork_rarely(TlCpuGen *g, LLVMValueRef cond); /* the code falls 
 void tl_cpu_fork_else(TlCpuGen *g, TlCpuFork *f, LLVMValueRef fast);
 LLVMValueRef tl_cpu_fork_end(TlCpuGen *g, TlCpuFork *f, LLVMValueRef slow);
 
+/* ---- cpu_zip.c: vectors interleaved and taken apart ---- */
+
+LLVMValueRef tl_cpu_interleave(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b,
+                               int w); /* a0 b0 a1 b1 ..., w of each */
+/* Elements first, first + n, ... of n vectors of w lanes, side by side, but none begins behind
+ * element `last`. */
+LLVMValueRef tl_cpu_every(TlCpuGen *g, const LLVMValueRef *v, int n, int w, int first, int last);
+int tl_cpu_every_start(int k, int w, int last); /* the element that vector k begins with */
+/* Vector m of those in which every `gap`th lane is one of x's, and the others are `between`'s. */
+LLVMValueRef tl_cpu_with_gaps(TlCpuGen *g, LLVMValueRef x, LLVMValueRef between, int gap, int m);
+/* Interleaves n vectors of w lanes, in their places: then they follow each other. */
+void tl_cpu_zip(TlCpuGen *g, LLVMValueRef *v, int n, int w);
+
 /* ---- cpu_home.c: homes; blocks transposed in registers ---- */
 
 LLVMValueRef tl_cpu_scratch_at(TlCpuGen *g, uint64_t offset);
@@ -310,14 +323,6 @@ LLVMValueRef tl_cpu_lane_mask(TlCpuGen *g, const TlNestForm *form, const TlCpuAt
 LLVMValueRef tl_cpu_lane_index(TlCpuGen *g, const TlCpuAt *at, int lane, int32_t n);
 /* Transposes w rows of w lanes in registers; w is a power of two. */
 void tl_cpu_transpose(TlCpuGen *g, LLVMValueRef *rows, int w);
-LLVMValueRef tl_cpu_interleave(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b,
-                               int w); /* a0 b0 a1 b1 ..., w of each */
-/* Elements first, first + n, ... of n vectors of w lanes, side by side, but none begins behind
- * element `last`. */
-LLVMValueRef tl_cpu_every(TlCpuGen *g, const LLVMValueRef *v, int n, int w, int first, int last);
-int tl_cpu_every_start(int k, int w, int last); /* the element that vector k begins with */
-/* Vector m of those in which every `gap`th lane is one of x's, and the others are `between`'s. */
-LLVMValueRef tl_cpu_with_gaps(TlCpuGen *g, LLVMValueRef x, LLVMValueRef between, int gap, int m);
 
 /* ---- cpu_permute.c: lanes in an order of the run ---- */
 

@@ -170,52 +170,6 @@ LLVMValueRef tl_cpu_lane_index(TlCpuGen *g, const TlCpuAt *at, int lane, int32_t
 
 /* ---- in registers ---- */
 
-LLVMValueRef tl_cpu_interleave(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b, int w)
-{
-    LLVMValueRef index[2 * TL_NEST_LANES];
-    if (w == 1) {
-        LLVMValueRef r = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(a), 2));
-        r = LLVMBuildInsertElement(g->b, r, a, LLVMConstInt(g->i32, 0, 0), "");
-        return LLVMBuildInsertElement(g->b, r, b, LLVMConstInt(g->i32, 1, 0), "");
-    }
-    for (int i = 0; i < 2 * w; i++)
-        index[i] = LLVMConstInt(g->i32, (unsigned)(i / 2 + i % 2 * w), 0);
-    LLVMValueRef mask = LLVMConstVector(index, 2 * (unsigned)w);
-    return LLVMBuildShuffleVector(g->b, a, b, mask, "");
-}
-
-int tl_cpu_every_start(int k, int w, int last)
-{
-    return k * w < last ? k * w : last;
-}
-
-LLVMValueRef tl_cpu_every(TlCpuGen *g, const LLVMValueRef *v, int n, int w, int first, int last)
-{
-    TL_ASSERT(w > 1 && w <= TL_NEST_LANES && n > 1 && first < n, "%d lanes by %d", w, n);
-    LLVMValueRef index[TL_NEST_LANES], r = v[0];
-    for (int k = 1; k < n; k++) {
-        for (int i = 0; i < w; i++) {
-            int from = first + i * n, at = from - tl_cpu_every_start(k, w, last);
-            index[i] = from < k * w         ? LLVMConstInt(g->i32, (unsigned)(k > 1 ? i : from), 0)
-                       : from < (k + 1) * w ? LLVMConstInt(g->i32, (unsigned)(w + at), 0)
-                                            : LLVMGetUndef(g->i32);
-        }
-        r = LLVMBuildShuffleVector(g->b, r, v[k], LLVMConstVector(index, (unsigned)w), "");
-    }
-    return r;
-}
-
-LLVMValueRef tl_cpu_with_gaps(TlCpuGen *g, LLVMValueRef x, LLVMValueRef between, int gap, int m)
-{
-    LLVMValueRef index[TL_NEST_LANES];
-    int w = tl_gen_width_of(x);
-    for (int i = 0; i < w; i++) {
-        int at = m * w + i;
-        index[i] = LLVMConstInt(g->i32, (unsigned)(at % gap ? w : at / gap), 0);
-    }
-    return LLVMBuildShuffleVector(g->b, x, between, LLVMConstVector(index, (unsigned)w), "");
-}
-
 /* Hides a row, after the first round, from what looks through shuffles: LLVM would spend a third of
  * code generation on ways to do several rounds at once, of which there are none. */
 static LLVMValueRef fence(TlCpuGen *g, LLVMValueRef row, int w, bool first)

@@ -188,7 +188,7 @@ static LLVMValueRef eval_part(TlCpuGen *g, const TlOp *op, const TlCpuAt *at)
     const TlType *to = op->out[0]->type;
     int last = to->rank - 1, n = to->shape[last], lane = x->type->rank - 1;
     TlCpuAt first = *at, sub;
-    LLVMValueRef v[TL_NEST_STRIDE], which = at->idx[last];
+    LLVMValueRef v[TL_NEST_PARTED], which = at->idx[last];
     first.idx[last] = tl_gen_int(&g->gen, 0);
     for (int k = 0; k < n; k++) {
         tl_cpu_at_under(g, &sub, &first, x->type->rank, lane, at->width);

@@ -177,29 +177,14 @@ static void store_body(TlCpuGen *g, TlCpuAt *at, void *user)
     store_one(g, at, tl_cpu_access_of(g, at->row->nest->op));
 }
 
-/* Vector m of those that n interleaved vectors of w lanes are. */
-static LLVMValueRef interleaved(TlCpuGen *g, const LLVMValueRef *v, int n, int m, int w)
-{
-    LLVMValueRef r = v[0], index[TL_NEST_LANES];
-    for (int k = 1; k < n; k++) {
-        for (int i = 0; i < w; i++) {
-            int at = m * w + i, of = at % n, lane = at / n;
-            int from = of == k ? w + lane : of > k ? 0 : k > 1 ? i : lane;
-            index[i] = of > k ? LLVMGetUndef(g->i32) : LLVMConstInt(g->i32, (unsigned)from, 0);
-        }
-        r = LLVMBuildShuffleVector(g->b, r, v[k], LLVMConstVector(index, (unsigned)w), "");
-    }
-    return r;
-}
-
 /* Elements of several stores, which together lie side by side, or are stored one by one. */
 static void joined_body(TlCpuGen *g, TlCpuAt *at, void *user)
 {
     (void)user;
     const TlNestJoined *j = at->row->nest->joined;
-    LLVMValueRef x[TL_NEST_JOINED];
-    for (int k = 0; k < j->n && j->apart; k++)
-        tl_cpu_eval(g, j->store[k]->place.value, at); /* before any is stored */
+    LLVMValueRef x[TL_NEST_STRIDE];
+    for (int k = 0; k < j->n; k++) /* before any is stored */
+        x[k] = tl_cpu_eval(g, j->store[k]->place.value, at);
     if (j->apart || !at->whole || at->width == 1) {
         for (int k = 0; k < j->n; k++)
             store_one(g, at, tl_cpu_access_of(g, j->store[k]->op));
@@ -209,12 +194,10 @@ static void joined_body(TlCpuGen *g, TlCpuAt *at, void *user)
     TlCpuAt first = *at;
     first.width = 1;
     LLVMValueRef p = tl_cpu_access_address(g, tl_cpu_access_of(g, j->store[0]->op), &first);
-    for (int k = 0; k < j->n; k++)
-        x[k] = tl_cpu_eval(g, j->store[k]->place.value, at);
+    tl_cpu_zip(g, x, j->n, at->width);
     for (int k = 0; k < j->n; k++) {
         LLVMValueRef by = tl_gen_int(&g->gen, (int64_t)k * at->width);
-        store_plain(g, &elem, tl_gen_address(&g->gen, elem.dtype, p, by),
-                    interleaved(g, x, j->n, k, at->width));
+        store_plain(g, &elem, tl_gen_address(&g->gen, elem.dtype, p, by), x[k]);
     }
 }
 

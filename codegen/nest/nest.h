@@ -36,7 +36,8 @@ enum {
     TL_NEST_DEEP = 8,          /* rows of B that one row is multiplied by */
     TL_NEST_JOINED = 8,        /* vectors that a reshape interleaves */
     TL_NEST_TURNED = 16,       /* vectors of which every such word is one of a home's */
-    TL_NEST_STRIDE = 8,        /* vectors of which a load takes every such element */
+    TL_NEST_STRIDE = 16,       /* vectors of which a load takes every such element */
+    TL_NEST_PARTED = 8,        /* vectors of which a reshape does */
     TL_NEST_TRANSPOSED = 16,   /* rows of a block that is transposed in registers */
     TL_NEST_STRIP = 16,        /* vectors of a home that registers hold */
     TL_NEST_AHEAD = 8,         /* rows between what a product asks for and what it reads */
@@ -61,6 +62,9 @@ bool tl_nest_is_renaming(const TlOp *op); /* reshape that only adds or drops axe
 /* The axis of its operand that becomes axis d of the result of an op that works element by element,
  * expands, broadcasts, or renames axes; -1: none of extent > 1 does. */
 int tl_nest_axis_under(const TlOp *op, int d);
+/* The same of any reshape; or the axis that d is the first of two parts of, *out_times elements for
+ * each one; or the first of two that are joined to d, *out_parts elements of it for each one. */
+int tl_nest_axis_reshaped(const TlOp *reshape, int d, int64_t *out_times, int64_t *out_parts);
 /* Does a broadcast take vectors as they are? Else it takes one element for each. */
 bool tl_nest_keeps_lanes(const TlOp *broadcast);
 /* Does a reshape take its operand's last axis, of few elements, into one with the axis before it?
@@ -177,12 +181,17 @@ bool tl_nest_is_contiguous_inside(const TlNestAccess *a, int dim);
 /* Is every s-th element of memory read along it, as the real parts of complex numbers are, or the
  * channels of an image? Then so few vectors that lie side by side have them all. Else 1. */
 int tl_nest_stride(const TlNestAccess *a, int dim);
+/* n vectors are interleaved, or taken apart, in rounds of so many each: the least prime factor. */
+int tl_nest_zip_round(int n);
+/* Are elements n apart, of so many bytes, sooner shuffled out of n vectors, or into these, than one
+ * by one? So many of each n are wanted. */
+bool tl_nest_zips(const TlNestMachine *m, int bytes, int n, int wanted);
 /* Stores of which the last one stores all (nest_join.c). Together their elements lie side by side;
  * or each is apart, and one_box: positions inside of one are inside of all. */
 typedef struct TlNestJoined {
     int n;
     bool apart, one_box;
-    TlNestAccess *store[TL_NEST_JOINED]; /* in program order, as the elements lie */
+    TlNestAccess *store[TL_NEST_STRIDE]; /* in program order, as the elements lie */
 } TlNestJoined;
 /* Do rows that are outside read as zeros? */
 static inline bool tl_nest_has_zeros(const TlNestAccess *a)
@@ -373,6 +382,7 @@ typedef struct TlNestKeep {
 /* What a value is beside that of the program before, along an axis of the grid, `step` elements
  * further on along a dimension of it. */
 typedef struct TlNestDrift {
+    int64_t step;
     bool known;
     int64_t by;   /* it is so much more, modulo its type; 0: the same */
     int64_t most; /* it is the program's number times a number, and at most so much */
@@ -396,6 +406,10 @@ typedef struct TlNestDrifts {
 /* Is a value so much more, its dimension d further on, and if that is not 0, a number that does not
  * wrap? d -1: no dimension of it moves. */
 bool tl_nest_drifts_by(TlNestDrifts *k, const TlValue *v, int d, int64_t by);
+/* The step along a dimension that was asked about; behind a reshape it is another one. 0: none. */
+int64_t tl_nest_drift_step_along(const TlNestDrifts *k, const TlValue *v, int d);
+/* The axis of an op's operand that moves where dimension d of its result does; -1: none. */
+int tl_nest_drift_axis(const TlOp *op, int d);
 /* By how much is a scalar more, modulo its type? false: it is not known. */
 bool tl_nest_drift(TlNestDrifts *k, const TlValue *v, int64_t *out_by);
 /* By how much starts may grow from program to program along an axis of the grid: what its number is

@@ -49,7 +49,9 @@ static Drift drift_of_product(Drifts *k, const TlOp *op, int d, int depth)
             int64_t grows = fits && x.by ? x.by * by : 0;
             grows = grows < 0 ? -grows : grows;
             k->largest = grows > k->largest ? grows : k->largest;
-            return fits ? (Drift){x.known, x.by * by, x.most < LARGE ? x.most * size : ANY}
+            return fits ? (Drift){.known = x.known,
+                                  .by = x.by * by,
+                                  .most = x.most < LARGE ? x.most * size : ANY}
                         : unknown();
         }
     return unknown();
@@ -61,7 +63,7 @@ static Drift drift_of_sum(Drifts *k, const TlOp *op, int d, int depth)
           b = find_drift(k, tl_in(op, 1), d, depth + 1);
     int64_t by = op->opcode == TL_OP_SUB ? a.by - b.by : a.by + b.by;
     bool small = a.most < LARGE && b.most < LARGE;
-    return (Drift){a.known && b.known, by, small ? a.most + b.most : ANY};
+    return (Drift){.known = a.known && b.known, .by = by, .most = small ? a.most + b.most : ANY};
 }
 
 /* A number that does not wrap is the same number in a larger type. */
@@ -118,8 +120,9 @@ static Drift drift_of_place(Drifts *k, const TlOp *op, int d, int depth)
         return drift_of_elements(k, op, d, depth);
     Drift x = find_drift(k, tl_in(op, 0), d, depth + 1);
     find_drift(k, tl_in(op, 1), d, depth + 1);
-    return op->opcode == TL_OP_REM ? same((int64_t)n)
-                                   : (Drift){true, x.by / (int64_t)n, x.most / (int64_t)n + 1};
+    return op->opcode == TL_OP_REM
+               ? same((int64_t)n)
+               : (Drift){.known = true, .by = x.by / (int64_t)n, .most = x.most / (int64_t)n + 1};
 }
 
 /* Positions that are known to be inside, which are all so many further on, or those along another
@@ -173,13 +176,44 @@ static bool note_dim(Drifts *k, const TlValue *v, int d)
     if (!k->dims || v->type->kind != TL_TILE || v->type->rank == 0)
         return true;
     const TlOp *op = v->def;
-    bool reshapes = op && op->opcode == TL_OP_RESHAPE;
-    if (d >= 0 && reshapes && !tl_nest_is_renaming(op))
-        return false;
-    if (d >= 0 && (reshapes || (op && op->opcode == TL_OP_EXPAND)) && tl_nest_axis_under(op, d) < 0)
+    bool reshapes = op && (op->opcode == TL_OP_RESHAPE || op->opcode == TL_OP_EXPAND);
+    if (d >= 0 && reshapes && tl_nest_drift_axis(op, d) < 0)
         return false;
     k->dims[v->id] |= 1u << (d + 1);
     return true;
+}
+
+int tl_nest_drift_axis(const TlOp *op, int d)
+{
+    int64_t times, parts;
+    if (op->opcode == TL_OP_RESHAPE)
+        return d < 0 ? -1 : tl_nest_axis_reshaped(op, d, &times, &parts);
+    if (op->opcode == TL_OP_REDUCE)
+        return d < (int)tl_attr_int(op, TL_ATTR_AXIS, 0) ? d : d + 1;
+    return tl_nest_axis_under(op, d);
+}
+
+/* Rows of a program's own that are divided, or joined: so many elements are so many times, or as
+ * many parts. */
+static Drift drift_of_reshape(Drifts *k, const TlOp *op, int d, int depth)
+{
+    int64_t times = 1, parts = 1, step = k->step;
+    int axis = d < 0 ? -1 : tl_nest_axis_reshaped(op, d, &times, &parts);
+    if (d < 0 && tl_nest_is_renaming(op))
+        return find_drift(k, tl_in(op, 0), -1, depth + 1);
+    if (axis < 0 || step % parts != 0 || step > SMALL || times > SMALL)
+        return unknown();
+    k->step = step / parts * times;
+    Drift x = find_drift(k, tl_in(op, 0), axis, depth + 1);
+    k->step = step;
+    bool moves = times == 1 && parts == 1; /* a number is one of those in its row */
+    return moves || x.by == 0 ? x : unknown();
+}
+
+static Drift drift_of_pick(Drifts *k, const TlOp *op, int d, int depth)
+{
+    Drift x = find_drift(k, tl_in(op, 0), d < 0 ? -1 : tl_nest_drift_axis(op, d), depth + 1);
+    return x.known && x.by == 0 ? same(ANY) : unknown();
 }
 
 static Drift drift_of_op(Drifts *k, const TlOp *op, int d, int depth)
@@ -194,14 +228,17 @@ static Drift drift_of_op(Drifts *k, const TlOp *op, int d, int depth)
     if (op->opcode == TL_OP_PID || op->opcode == TL_OP_NPID || op->opcode == TL_OP_EXTENT)
         return same(ANY);
     if (op->opcode == TL_OP_IOTA)
-        return (Drift){true, d >= 0 ? -k->step : 0, type->shape[0]};
+        return (Drift){.known = true, .by = d >= 0 ? -k->step : 0, .most = type->shape[0]};
     if (op->opcode == TL_OP_LOAD)
         return drift_of_load(k, op, d, depth);
     if (op->opcode == TL_OP_GATHER)
         return drift_of_gather(k, op, d, depth);
-    bool renames = op->opcode == TL_OP_RESHAPE && tl_nest_is_renaming(op);
-    if (renames || op->opcode == TL_OP_EXPAND || op->opcode == TL_OP_BROADCAST ||
-        op->opcode == TL_OP_CONVERT)
+    if (op->opcode == TL_OP_RESHAPE)
+        return drift_of_reshape(k, op, d, depth);
+    int64_t at;
+    if (op->opcode == TL_OP_REDUCE && tl_picked_from(op, &at)) /* one by itself, in no order */
+        return drift_of_pick(k, op, d, depth);
+    if (op->opcode == TL_OP_EXPAND || op->opcode == TL_OP_BROADCAST || op->opcode == TL_OP_CONVERT)
         return find_drift(k, tl_in(op, 0), tl_nest_axis_under(op, d), depth + 1);
     if (!(tl_op_info(op->opcode)->flags & F_ELEM))
         return unknown();
@@ -243,14 +280,26 @@ static Drift find_drift(Drifts *k, const TlValue *v, int d, int depth)
 {
     uint64_t key = (uint64_t)v->id * (TL_MAX_RANK + 1) + (uint64_t)(d + 1);
     uint64_t known;
-    if (tl_map_get(&k->seen, key, &known))
-        return *(const Drift *)(uintptr_t)known;
+    if (tl_map_get(&k->seen, key, &known)) {
+        const Drift *was = (const Drift *)(uintptr_t)known;
+        return d < 0 || was->step == k->step ? *was : unknown();
+    }
     Drift *x = TL_NEW(k->arena, Drift);
     *x = same(ANY); /* as long as it is being asked, which is in loops only */
+    x->step = k->step;
     tl_map_put(&k->seen, key, (uint64_t)(uintptr_t)x);
     *x = note_dim(k, v, d) ? drift_of_value(k, v, d, depth) : unknown();
+    x->step = k->step;
     k->work += work_of(k, v);
     return *x;
+}
+
+int64_t tl_nest_drift_step_along(const TlNestDrifts *k, const TlValue *v, int d)
+{
+    uint64_t known;
+    bool asked =
+        tl_map_get(&k->seen, (uint64_t)v->id * (TL_MAX_RANK + 1) + (uint64_t)(d + 1), &known);
+    return asked ? ((const Drift *)(uintptr_t)known)->step : 0;
 }
 
 bool tl_nest_drifts_by(TlNestDrifts *k, const TlValue *v, int d, int64_t by)

@@ -40,6 +40,37 @@ TlNestMachine tl_nest_machine(const TlLlvm *l)
         .thirds = tl_llvm_has_feature(l, "neon")};
 }
 
+/* ---- vectors interleaved and taken apart ---- */
+
+int tl_nest_zip_round(int n)
+{
+    int p = 2;
+    while (n % p != 0 && p * p <= n)
+        p++;
+    return n % p == 0 ? p : n;
+}
+
+/* Shuffles of two vectors for all n. */
+static int zip_shuffles(int n)
+{
+    int rounds = 0;
+    for (int p, left = n; left > 1; left /= p) {
+        p = tl_nest_zip_round(left);
+        rounds += p - 1;
+    }
+    return n * rounds;
+}
+
+/* One by one, an element is loaded or stored, and put in its lane or taken from it. Without masks,
+ * a shuffle of two vectors is two of one, and a selection. */
+bool tl_nest_zips(const TlNestMachine *m, int bytes, int n, int wanted)
+{
+    enum { EACH = 2, SLOW = 3 };
+    int lanes = m->vector_bytes / bytes, all = zip_shuffles(n), alone = wanted * (n - 1),
+        shuffles = (all < alone ? all : alone) * (m->masks ? 1 : SLOW);
+    return n + shuffles <= wanted * lanes * EACH;
+}
+
 /* ---- forms ---- */
 
 static int64_t pad(int64_t n)
@@ -169,6 +200,38 @@ int tl_nest_axis_under(const TlOp *op, int d)
     return op->opcode == TL_OP_RESHAPE ? renamed_axis(op, d) : d;
 }
 
+static int next_axis(const TlType *t, int d)
+{
+    while (d < t->rank && t->shape[d] == 1)
+        d++;
+    return d;
+}
+
+int tl_nest_axis_reshaped(const TlOp *op, int d, int64_t *out_times, int64_t *out_parts)
+{
+    const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
+    int i = next_axis(from, 0), j = next_axis(to, 0);
+    *out_times = *out_parts = 1;
+    while (i < from->rank && j < to->rank && j <= d) {
+        int i2 = next_axis(from, i + 1), j2 = next_axis(to, j + 1);
+        int64_t a = from->shape[i], b = to->shape[j], inner = 1;
+        bool divides = a > b && j2 < to->rank && b * to->shape[j2] == a,
+             joins = a < b && i2 < from->rank && a * from->shape[i2] == b;
+        if (a != b && !divides && !joins)
+            return -1;
+        if (a != b)
+            inner = divides ? to->shape[j2] : from->shape[i2];
+        if (j == d) {
+            *out_times = divides ? inner : 1;
+            *out_parts = joins ? inner : 1;
+            return i;
+        }
+        i = next_axis(from, joins ? i2 + 1 : i + 1);
+        j = next_axis(to, divides ? j2 + 1 : j + 1);
+    }
+    return -1;
+}
+
 bool tl_nest_joins(const TlOp *op)
 {
     const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
@@ -282,7 +345,7 @@ bool tl_nest_parts(const TlOp *op)
     if (to->rank < 2 || from->rank < 1 || from->ptr || tl_nest_is_renaming(op))
         return false;
     int32_t n = to->shape[to->rank - 1];
-    return n >= 2 && n <= TL_NEST_STRIDE && to->shape[to->rank - 2] % 2 == 0 &&
+    return n >= 2 && n <= TL_NEST_PARTED && to->shape[to->rank - 2] % 2 == 0 &&
            from->shape[from->rank - 1] % (2 * n) == 0 && is_only_picked(op->out[0], 0);
 }
 

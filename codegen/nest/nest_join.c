@@ -9,37 +9,40 @@
 #include "codegen/nest/nest.h"
 #include "passes/analysis/facts.h"
 
-enum { MOST_JOINED = 4 };
+enum { MOST_JOINED = 4 };   /* that share work */
+enum { FEW = 4 };           /* channels that are always interleaved */
 enum { MOST_WALKED = 256 }; /* values of a store that are looked at */
 enum { SHARED = 2 };       /* ops that do some work, and that two stores need */
 
-/* The axis along which b's element is right behind a's, all else being equal; -1: there is none. */
-static int channel_axis(const TlNestAccess *a, const TlNestAccess *b)
+/* Is a scalar index known to be inside? */
+static bool is_inside(const TlNestAxis *x)
+{
+    return x->is_known && x->hi > 0;
+}
+
+/* Is b's element right behind a's, all else being equal? Scalar indices differ by known numbers. */
+static bool follows(const TlNestAccess *a, const TlNestAccess *b)
 {
     const TlPlace *p = &a->place, *q = &b->place;
-    int axis = -1;
+    int64_t by = 0;
     if (!p->axes || !q->axes || p->base != q->base || p->naxes != q->naxes || p->mask || q->mask ||
         p->value->type != q->value->type || p->value->type->rank == 0)
-        return -1;
+        return false;
     for (uint32_t i = 0; i < p->naxes; i++) {
+        TlWideInt from, to;
         if (p->axes[i].kind != q->axes[i].kind || p->axes[i].kind == TL_AXIS_TILE)
-            return -1;
+            return false;
         if (p->index[i].value == q->index[i].value && p->axes[i].width == q->axes[i].width &&
             p->axes[i].step == q->axes[i].step)
             continue;
-        if (axis >= 0 || p->axes[i].kind != TL_AXIS_SCALAR)
-            return -1;
-        axis = (int)i;
+        if (p->axes[i].kind != TL_AXIS_SCALAR || !a->axis[i].stride ||
+            !tl_const_int_value(p->index[i].value, &from) ||
+            !tl_const_int_value(q->index[i].value, &to) || !is_inside(&a->axis[i]) ||
+            !is_inside(&b->axis[i]))
+            return false;
+        by += (int64_t)(to - from) * a->axis[i].stride;
     }
-    TlWideInt from, to;
-    bool follows = axis >= 0 && tl_const_int_value(p->index[axis].value, &from) &&
-                   tl_const_int_value(q->index[axis].value, &to) && to == from + 1;
-    return follows && a->axis[axis].stride == 1 ? axis : -1;
-}
-
-static bool is_inside(const TlNestAccess *a, int axis)
-{
-    return a->axis[axis].is_known && a->axis[axis].hi > 0;
+    return by == 1;
 }
 
 /* May what stands between two stores read what they write, or write? */
@@ -77,16 +80,15 @@ static int64_t lane_stride(const TlNestAccess *a)
 
 static void join_from(TlNests *plan, TlNestAccess *first)
 {
-    TlNestAccess *all[MOST_JOINED] = {first};
+    TlNestAccess *all[TL_NEST_STRIDE] = {first};
     int64_t n = first->place.axes && first->place.value->type->rank ? lane_stride(first) : 0;
-    bool may = n >= 2 && n <= MOST_JOINED && first->has_interval && first->bounds && !first->asks &&
-               tl_dtype_bits(first->place.base->type->dtype) >= 8;
+    bool may = n >= 2 && n <= TL_NEST_STRIDE && first->has_interval && first->bounds &&
+               !first->asks && tl_dtype_bits(first->place.base->type->dtype) >= 8;
+    may = may && (n <= FEW || tl_nest_zips(&plan->m, tl_dtype_bytes(first->place.base->type->dtype),
+                                           (int)n, (int)n));
     for (int k = 1; may && k < n; k++) {
         all[k] = next_store(plan, all[k - 1]);
-        int axis = all[k] && all[k]->has_interval && all[k]->bounds
-                       ? channel_axis(all[k - 1], all[k])
-                       : -1;
-        may = axis >= 0 && is_inside(all[k], axis) && (k > 1 || is_inside(first, axis));
+        may = all[k] && all[k]->has_interval && all[k]->bounds && follows(all[k - 1], all[k]);
     }
     if (!may)
         return;

@@ -301,16 +301,41 @@ static bool only_elementwise(Placer *p, TlValue *from, const TlValue *v, bool ah
     return reaches_by_elements(p, from, v, ahead);
 }
 
+/* Of stores that are interleaved, which write a vector of all of them when all are computed: is the
+ * load of what one of them writes, lane by lane? */
+static bool is_in_place(Placer *p, const TlNestJoined *j, const TlOp *load)
+{
+    bool same = false;
+    for (int k = 0; k < j->n; k++) {
+        same |= same_place(j->store[k]->op, load);
+        if (!only_elementwise(p, j->store[k]->place.value, load->out[0], false))
+            return false;
+    }
+    return same;
+}
+
+static bool is_one_of(const TlNestJoined *j, const TlOp *store)
+{
+    for (int k = 0; j && k < j->n; k++)
+        if (j->store[k]->op == store)
+            return true;
+    return false;
+}
+
 static bool load_may_wait(Placer *p, TlOp *load, TlOp *root)
 {
     if (tl_is_constant_memory(tl_in(load, 0)))
         return true;
+    const TlNestJoined *j = tl_nest_joined(p->plan, root);
+    j = j && !j->apart ? j : NULL;
     uint32_t end = pos_of(p, root);
     for (TlOp *op = next_writer(p, load); op && pos_of(p, op) < end; op = next_writer(p, op))
-        if (writes_what(p, op, load, false))
+        if (!is_one_of(j, op) && writes_what(p, op, load, false))
             return false;
     if (root->nregions && (root->opcode == TL_OP_FOR || root->opcode == TL_OP_WHILE))
         return true; /* inits come first */
+    if (j)
+        return !writes_what(p, root, load, false) || is_in_place(p, j, load);
     bool in_place = root->opcode == TL_OP_STORE && same_place(root, load) &&
                     only_elementwise(p, tl_op_place(root).value, load->out[0], false);
     return !writes_what(p, root, load, in_place);

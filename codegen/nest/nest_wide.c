@@ -120,6 +120,14 @@ static bool needs(const Wide *w, const TlValue *v, int d)
     return w->drifts.dims[v->id] >> (d + 1) & 1;
 }
 
+/* Elements that a tile moves by along that dimension. */
+static int64_t step_along(const Wide *w, const TlValue *v, int d)
+{
+    int64_t step = tl_nest_drift_step_along(&w->drifts, v, d);
+    TL_ASSERT(step > 0, "value %u does not move along %d", v->id, d);
+    return step;
+}
+
 /* The first dimension of a tile that moves; -1: none does, or it is no tile. */
 static int dim_of(const Wide *w, const TlValue *v)
 {
@@ -140,8 +148,8 @@ static void add_halo(const Wide *w, Halo *h, const TlOp *op)
     if (d < 0 || op->out[0]->type->rank != w->drifts.rank ||
         (!is_element && op->opcode != TL_OP_LOAD))
         return;
-    int64_t step = w->drifts.step, extent = op->out[0]->type->shape[d], lanes = w->lanes,
-            padded = extent > step ? (extent + lanes - 1) / lanes * lanes : step,
+    int64_t step = step_along(w, op->out[0], d), extent = op->out[0]->type->shape[d],
+            lanes = w->lanes, padded = extent > step ? (extent + lanes - 1) / lanes * lanes : step,
             each = tl_type_elems(op->out[0]->type) / extent *
                    (is_element ? tl_elem_work(op->opcode)->cpu : 1);
     h->work += each * padded;
@@ -156,7 +164,8 @@ static int64_t largest(const Wide *w, const TlFn *fn)
         for (uint32_t i = 0; i < op->nout; i++) {
             int d = dim_of(w, op->out[i]);
             const TlType *t = op->out[i]->type;
-            int64_t elems = d < 0 ? 1 : tl_type_elems(t) / t->shape[d] * w->drifts.step;
+            int64_t elems =
+                d < 0 ? 1 : tl_type_elems(t) / t->shape[d] * step_along(w, op->out[i], d);
             most = elems > most ? elems : most;
         }
     return most;
@@ -302,7 +311,7 @@ static const TlType *wide_type(const Widening *x, const TlValue *v, int d)
         return v->type;
     int32_t shape[TL_MAX_RANK];
     memcpy(shape, v->type->shape, sizeof shape);
-    shape[d] += (int32_t)((x->w->times - 1) * x->w->drifts.step);
+    shape[d] += (int32_t)((x->w->times - 1) * step_along(x->w, v, d));
     return tl_type_with_shape(x->w->plan->fn->module->ctx, v->type, v->type->rank, shape);
 }
 
@@ -318,8 +327,9 @@ static int dim_under(const Widening *x, const TlOp *op, uint32_t i, int d)
 {
     if (op->opcode == TL_OP_FOR || op->opcode == TL_OP_YIELD)
         return dim_of_carried(x->w, op, i);
-    if (op->opcode == TL_OP_EXPAND || op->opcode == TL_OP_BROADCAST || op->opcode == TL_OP_RESHAPE)
-        return tl_nest_axis_under(op, d);
+    if (op->opcode == TL_OP_EXPAND || op->opcode == TL_OP_BROADCAST ||
+        op->opcode == TL_OP_RESHAPE || op->opcode == TL_OP_REDUCE)
+        return d < 0 ? -1 : tl_nest_drift_axis(op, d);
     if (op->opcode != TL_OP_LOAD && op->opcode != TL_OP_STORE)
         return d;
     TlPlace p = tl_op_place(op);
@@ -336,11 +346,12 @@ static void widen_slices(const Widening *x, TlFn *fn, const TlOp *op, TlOp *made
     TlPlace p = tl_op_place(op);
     if (!p.axes || d < 0)
         return;
+    int64_t step = step_along(x->w, op->nout ? op->out[0] : p.value, d);
     TlAxis *axes = TL_NEW_ARRAY(&fn->module->arena, TlAxis, p.naxes);
     memcpy(axes, p.axes, sizeof *axes * p.naxes);
     for (uint32_t i = 0; i < p.naxes; i++)
         if (axes[i].kind == TL_AXIS_SLICE && tl_place_dim(&p, i) == d)
-            axes[i].width += (int32_t)((x->w->times - 1) * x->w->drifts.step);
+            axes[i].width += (int32_t)((x->w->times - 1) * step);
     tl_attr_set(fn, made, (TlAttr){.id = TL_ATTR_AXES, .n = p.naxes, .u.axes = axes});
 }
 

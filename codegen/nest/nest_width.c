@@ -1,6 +1,7 @@
 /* How many lanes a nest takes at a time: two registers of the largest element that it computes
  * with, fewer if an op or an access requires it. */
 #include "codegen/nest/nest.h"
+#include "passes/analysis/picked.h"
 
 enum { GATHERED = 16 };   /* most lanes of a gather: each is a load of its own */
 enum { JOINED = 4 };      /* and of one whose elements are several lanes of a vector each */
@@ -47,6 +48,25 @@ static int at_most(int limit, int n, const char *reason, const char **why)
     return n;
 }
 
+/* Loads beside this one in memory, itself included: of other elements of the same rows, known by
+ * their scalar indices. */
+static int beside(const TlNests *plan, const TlNestAccess *a, int lane)
+{
+    const TlPlace *p = &a->place;
+    int n = 0;
+    for (const TlUse *u = p->base->uses; u && n < TL_NEST_STRIDE; u = u->next) {
+        const TlNestAccess *b = tl_map_get_ptr(&plan->access, u->user);
+        const TlPlace *q = b ? &b->place : NULL;
+        bool same = b && b->op->block == a->op->block && b->loads && u == &u->user->in[0] &&
+                    q->naxes == p->naxes && q->axes && !q->mask;
+        for (uint32_t i = 0; same && i < p->naxes; i++)
+            same = a->axis[i].dim == b->axis[i].dim &&
+                   (a->axis[i].dim != lane || p->index[i].value == q->index[i].value);
+        n += same;
+    }
+    return n > 0 ? n : 1;
+}
+
 /* apart: lanes for which there is no load of elements apart. */
 static int access_width(const TlNests *plan, const TlNestAccess *a, int limit, int apart,
                         const char **why)
@@ -71,7 +91,8 @@ static int access_width(const TlNests *plan, const TlNestAccess *a, int limit, i
     const TlNestAffine *pattern = is_view ? tl_nest_pattern_along(a, lane) : NULL;
     if (pattern && tl_nest_pattern_span(pattern, lanes, &first))
         return at_most(limit, lanes, "elements in a pattern", why);
-    if (stride > 1 && (stride <= 4 || stride <= lanes / 2))
+    bool zips = stride > 1 && tl_nest_zips(&plan->m, bytes, stride, beside(plan, a, lane));
+    if (stride > 1 && (stride <= 4 || stride <= lanes / 2 || zips))
         return at_most(limit, lanes, stride == 2 ? "every second element" : "elements a few apart",
                        why);
     if (!is_view && is_affine(plan, a->place.base, 0))
@@ -253,6 +274,10 @@ static int chain_width(const TlNests *plan, TlValue *v, int limit, bool own, Wal
      * there is room for all bytes that an instruction multiplies */
     TlNestWay way = plan->place[v->id].way;
     bool only_first = tl_nest_takes_window(way) || (walk->quads && way == TL_NEST_TAKES_ROWS);
+    int64_t at;
+    TlValue *picked = v->def->opcode == TL_OP_REDUCE ? tl_picked_from(v->def, &at) : NULL;
+    if (picked && !own) /* by itself; which one it is of a row is not computed */
+        return chain_width(plan, picked, limit, false, walk, why);
     for (uint32_t i = 0; i < (only_first && !plan->check ? 1 : v->def->nin) && limit > 1; i++)
         limit = chain_width(plan, tl_in(v->def, i), limit, false, walk, why);
     return limit;

@@ -29,6 +29,51 @@ kernel k(const {t} x[{channels}, N], {t} y[N, {channels}])
 """, {"x": values(t, 10 * k + n, channels, 301), "y": poison(t, 301, channels)},
             lambda a: {"y": exact(np.roll(a["x"], -1, 0).T)})
 
+# Structures of several numbers, by one axis or two: all of them, some of them, in place; few rows, one, none.
+for k, t in enumerate(ALL):
+    for n, (a, b, block) in enumerate([(3, 3, 64), (2, 3, 32), (5, 1, 16), (7, 1, 32), (4, 2, 64), (3, 4, 16),
+                                       (4, 4, 32), (5, 3, 64), (11, 1, 16)]):
+        if n % 3 != k % 3 and t not in ("u8", "f32", "f64"):
+            continue
+        m = a * b
+        extents, at = (f"{a}, {b}", lambda c, b=b: f"{c // b}, {c % b}") if b > 1 else (f"{a}", str)
+        loads = "\n    ".join(f"auto v{c} = x[i +: {block}, {at(c)}];" for c in range(m))
+        stores = "\n    ".join(f"y[i +: {block}, {at(c)}] = v{(c * (m - 1) + 1) % m};" for c in range(m))
+        for rows in (301, 1, 0) if t == "f32" else (301, ):
+            shape = (rows, a, b) if b > 1 else (rows, a)
+            row(
+                f"channels_of_structures_{t}_{a}_{b}_{block}_{rows}", f"""
+kernel k(const {t} x[N, {extents}], {t} y[N, {extents}], {t} z[N])
+    grid(cdiv(N + 5, {block}))
+{{
+    int i = pid(0) * {block};
+    {loads}
+    {stores}
+    z[i - 5 +: {block}] = x[i - 5 +: {block}, {at(m - 2)}];
+}}
+""", {"x": values(t, 10 * k + n, *shape), "y": poison(t, *shape), "z": poison(t, rows)},
+                lambda a: structures(a["x"], a["z"].copy()))
+        if t in ("u8", "i16", "f32", "f64"):
+            row(
+                f"channels_of_structures_in_place_{t}_{a}_{b}_{block}", f"""
+kernel k({t} x[N, {extents}])
+    grid(cdiv(N, {block}))
+{{
+    int i = pid(0) * {block};
+    {loads}
+    {stores.replace("y[", "x[")}
+}}
+""", {"x": values(t, 10 * k + n, *((77, a, b) if b > 1 else (77, a)))},
+                lambda a: {"x": structures(a["x"].copy(), np.zeros(77, a["x"].dtype))["y"]})
+
+
+def structures(x, z):
+    flat = x.reshape(len(x), int(np.prod(x.shape[1:])))
+    m = flat.shape[1]
+    z[:] = flat[:, m - 2]
+    return {"y": exact(flat[:, [(c * (m - 1) + 1) % m for c in range(m)]].reshape(x.shape)), "z": exact(z)}
+
+
 # y's own channels change places; a load between the stores sees the first one's result.
 row("channels_in_place", """
 kernel k(f32 y[N, 3], f32 z[N])
