@@ -1,8 +1,8 @@
-/* launch_again.c: a launch of a kernel like the one before.
+/* launch_again.c: a launch of a kernel like one before.
  *
- * Checking arguments takes longer than many kernels on a CPU. So a kernel keeps its last launch, as
- * it was bound, and one that differs from it in nothing but addresses, and scalars that nothing
- * depends on, takes that over:
+ * Checking arguments takes longer than many kernels on a CPU. So a kernel keeps some launches, as
+ * they were bound, and one that differs from such a launch in nothing but addresses, and scalars
+ * that nothing depends on, takes that over:
  *
  *  1. of each argument all is equal but the address, whose bits that forms test are those of
  *     before (`units`), as is whether there is one
@@ -12,32 +12,40 @@
  * Where addresses and scalars are the same, 2 and 3 have nothing to do.
  *
  * A thread takes what is kept out of the kernel while it launches, so that no other one sees it
- * change; who finds nothing binds anew. Where launches alternate between shapes, keeping is work in
- * vain: after a miss, as many launches go by without as there were misses, up to a few. */
+ * change; who finds nothing binds anew. Where launches alternate between more shapes than are
+ * kept, keeping is work in vain: after a miss, as many misses go by without as there were, up to a
+ * few. */
 #include "runtime/runtime.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PATIENCE = 15 };
+enum { MOST_PATIENCE = 15, KEPT = 4 };
 
 /* As the caller gave it. */
 typedef struct given {
-    int32_t kind, dtype, rank, strided;
+    int32_t kind, dtype, rank, strided; /* rank and strided: 0 of what is no view */
     uint64_t bytes;
+    uint64_t strides[TILE_MAX_RANK]; /* bits of strides that count: all or none */
 } given;
 
-struct tl_again {
-    bool holds;       /* a launch */
+/* A launch. */
+typedef struct kept {
+    bool holds;
     bool any_scalars; /* nothing depends on them */
-    unsigned wait, patience;
-    uint32_t room;  /* slots */
-    uint64_t units; /* bits of addresses */
+    uint64_t units;   /* bits of addresses */
     tl_instance *form;
     tl_launch launch; /* args and slots: those below */
     given *given;     /* of each parameter, as are: */
+    tile_arg *args;
     uint64_t *spans;
     uint64_t *slots;
-    tile_arg args[];
+} kept;
+
+struct tl_again {
+    unsigned wait, patience;
+    unsigned last, next; /* kept: what was taken over last, what is given up next */
+    uint32_t room;       /* slots */
+    kept kept[KEPT];
 };
 
 /* ---- memory ---- */
@@ -53,15 +61,19 @@ tile_status tl_again_open(tile_kernel *k)
         params = of->nparams > params ? of->nparams : params;
         slots = of->nslots + MORE > slots ? of->nslots + MORE : slots;
     }
-    tl_again *a =
-        calloc(1, sizeof *a + params * (sizeof *a->args + sizeof *a->given + sizeof *a->spans) +
-                      slots * sizeof *a->slots);
+    size_t each =
+        params * (sizeof(tile_arg) + sizeof(given) + sizeof(uint64_t)) + slots * sizeof(uint64_t);
+    tl_again *a = calloc(1, sizeof *a + KEPT * each);
     if (!a)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
     a->room = slots;
-    a->spans = (uint64_t *)(void *)&a->args[params];
-    a->slots = a->spans + params;
-    a->given = (given *)(void *)(a->slots + slots);
+    for (int i = 0; i < KEPT; i++) {
+        kept *e = &a->kept[i];
+        e->args = (tile_arg *)(void *)((char *)(a + 1) + (size_t)i * each);
+        e->given = (given *)(void *)(e->args + params);
+        e->spans = (uint64_t *)(void *)(e->given + params);
+        e->slots = e->spans + params;
+    }
     k->has_again = true;
     atomic_store_explicit(&k->again, a, memory_order_release);
     return TILE_OK;
@@ -74,83 +86,82 @@ void tl_again_close(tile_kernel *k)
 
 /* ---- is it the same? ---- */
 
+/* All but the address or the scalar. Without branches but for the rank: those take longer. */
 static bool is_like(const given *g, const tile_arg *before, const tile_arg *arg)
 {
-    if (g->kind != arg->kind || g->dtype != arg->dtype || g->bytes != arg->bytes)
+    bool is_view = g->kind == TILE_ARG_VIEW;
+    uint64_t other = (uint32_t)((g->kind ^ arg->kind) | (g->dtype ^ arg->dtype));
+    other |= g->bytes ^ arg->bytes;
+    if (is_view)
+        other |= (uint32_t)((g->rank ^ arg->rank) | (g->strided ^ arg->strided));
+    if (other)
         return false;
-    if (before->kind != TILE_ARG_VIEW)
-        return true;
-    if (g->rank != arg->rank || g->strided != arg->strided)
-        return false;
-    for (int i = 0; i < arg->rank; i++) {
-        if (arg->extent[i] != before->extent[i])
-            return false;
-        if (arg->strided && arg->extent[i] > 1 && arg->stride[i] != before->stride[i])
-            return false;
-    }
-    return true;
+    for (int i = 0; i < g->rank; i++)
+        other |= (uint64_t)(arg->extent[i] ^ before->extent[i]) |
+                 ((uint64_t)(arg->stride[i] ^ before->stride[i]) & g->strides[i]);
+    return !other;
 }
 
-static bool is_aligned_alike(const tl_again *a, const void *x, const void *y)
+static bool is_aligned_alike(const kept *e, const void *x, const void *y)
 {
-    return !x == !y && !(((uintptr_t)x ^ (uintptr_t)y) & a->units);
+    return x == y || (!x == !y && !(((uintptr_t)x ^ (uintptr_t)y) & e->units));
 }
 
 /* Arrays i, which is written, and j, at their new addresses. */
-static bool meet_as_before(const tl_again *a, const tile_arg *args, uint32_t i, uint32_t j)
+static bool meet_as_before(const kept *e, const tile_arg *args, uint32_t i, uint32_t j)
 {
     uintptr_t p = (uintptr_t)args[i].address, q = (uintptr_t)args[j].address;
-    if (q - p >= a->spans[i] && p - q >= a->spans[j] && a->spans[i] != UINT64_MAX &&
-        a->spans[j] != UINT64_MAX)
+    if (q - p >= e->spans[i] && p - q >= e->spans[j] && e->spans[i] != UINT64_MAX &&
+        e->spans[j] != UINT64_MAX)
         return true;
-    return q - p == (uintptr_t)a->args[j].address - (uintptr_t)a->args[i].address;
+    return q - p == (uintptr_t)e->args[j].address - (uintptr_t)e->args[i].address;
 }
 
-static bool are_apart_as_before(const tl_again *a, const tile_arg *args)
+static bool are_apart_as_before(const kept *e, const tile_arg *args)
 {
-    const tile_image_kernel *k = a->launch.kernel;
-    const tile_image_param *params = tl_image_at(a->launch.image, k->params);
+    const tile_image_kernel *k = e->launch.kernel;
+    const tile_image_param *params = tl_image_at(e->launch.image, k->params);
     for (uint32_t i = 0; i < k->nparams; i++)
-        for (uint32_t j = 0; !params[i].is_const && a->spans[i] && j < k->nparams; j++)
-            if (i != j && a->spans[j] && !meet_as_before(a, args, i, j))
+        for (uint32_t j = 0; !params[i].is_const && e->spans[i] && j < k->nparams; j++)
+            if (i != j && e->spans[j] && !meet_as_before(e, args, i, j))
                 return false;
     return true;
 }
 
 /* *out_moved: it has other addresses, or scalars. */
-static bool is_same(const tl_again *a, const tl_question *q, bool *out_moved)
+static bool is_same(const kept *e, const tl_question *q, bool *out_moved)
 {
     bool moved = false;
-    if (!a->holds || q->grid || q->nargs != a->launch.nargs || !q->args)
+    if (!e->holds || q->grid || q->nargs != e->launch.nargs || !q->args)
         return false;
     for (uint32_t i = 0; i < q->nargs; i++) {
-        const tile_arg *arg = &q->args[i], *before = &a->args[i];
-        if (!is_like(&a->given[i], before, arg))
+        const tile_arg *arg = &q->args[i], *before = &e->args[i];
+        if (!is_like(&e->given[i], before, arg))
             return false;
         moved |= before->kind == TILE_ARG_SCALAR ? arg->scalar != before->scalar
                                                  : arg->address != before->address;
-        if (before->kind == TILE_ARG_SCALAR ? !a->any_scalars && arg->scalar != before->scalar
-                                            : !is_aligned_alike(a, arg->address, before->address))
+        if (before->kind == TILE_ARG_SCALAR ? !e->any_scalars && arg->scalar != before->scalar
+                                            : !is_aligned_alike(e, arg->address, before->address))
             return false;
     }
     *out_moved = moved;
-    return !moved || are_apart_as_before(a, q->args);
+    return !moved || are_apart_as_before(e, q->args);
 }
 
 /* ---- taking over ---- */
 
-static void put_addresses(tl_again *a, const tl_question *q)
+static void put_addresses(kept *e, const tl_question *q)
 {
-    const tile_image_slot *s = tl_image_at(a->launch.image, a->launch.kernel->slots);
+    const tile_image_slot *s = tl_image_at(e->launch.image, e->launch.kernel->slots);
     for (uint32_t i = 0; i < q->nargs; i++) {
-        a->args[i].address = q->args[i].address;
-        a->args[i].scalar = q->args[i].scalar;
+        e->args[i].address = q->args[i].address;
+        e->args[i].scalar = q->args[i].scalar;
     }
-    for (uint32_t i = 0; i < a->launch.nslots; i++)
+    for (uint32_t i = 0; i < e->launch.nslots; i++)
         if (s[i].kind == TILE_SLOT_POINTER)
-            a->slots[i] = (uint64_t)(uintptr_t)a->args[s[i].param].address;
+            e->slots[i] = (uint64_t)(uintptr_t)e->args[s[i].param].address;
         else if (s[i].kind == TILE_SLOT_SCALAR)
-            a->slots[i] = a->args[s[i].param].scalar;
+            e->slots[i] = e->args[s[i].param].scalar;
 }
 
 tl_again *tl_again_take(tile_kernel *k)
@@ -167,13 +178,18 @@ void tl_again_give(tile_kernel *k, tl_again *a)
 tl_launch *tl_again_launch(tl_again *a, const tl_question *q, const tl_instance **out_form)
 {
     bool moved;
-    if (!a || !is_same(a, q, &moved))
-        return NULL;
-    if (moved)
-        put_addresses(a, q);
-    a->wait = a->patience = 0;
-    *out_form = a->form;
-    return &a->launch;
+    for (unsigned i = 0, at = a ? a->last : 0; a && i < KEPT; i++, at = (at + 1) % KEPT) {
+        kept *e = &a->kept[at];
+        if (!is_same(e, q, &moved))
+            continue;
+        if (moved)
+            put_addresses(e, q);
+        a->wait = a->patience = 0;
+        a->last = at;
+        *out_form = e->form;
+        return &e->launch;
+    }
+    return NULL;
 }
 
 /* ---- keeping ---- */
@@ -225,6 +241,36 @@ static bool needs_no_scalars(const tile_kernel *k, tl_instance *first, const tl_
     return any;
 }
 
+static given given_of(const tile_arg *arg)
+{
+    given g = {.kind = arg->kind, .dtype = arg->dtype, .bytes = arg->bytes};
+    if (arg->kind != TILE_ARG_VIEW)
+        return g;
+    g.rank = arg->rank;
+    g.strided = arg->strided;
+    for (int i = 0; i < arg->rank; i++)
+        g.strides[i] = arg->strided && arg->extent[i] > 1 ? UINT64_MAX : 0;
+    return g;
+}
+
+static void put(kept *e, const tl_question *q, const tl_bound *b)
+{
+    tl_instance *first = q->kernel->instances[b->instance];
+    e->holds = true;
+    e->form = b->form;
+    e->units = units_of(first, b->form);
+    e->any_scalars = needs_no_scalars(q->kernel, first, b->form);
+    e->launch = b->launch;
+    for (uint32_t i = 0; i < q->nargs; i++)
+        e->given[i] = given_of(&q->args[i]);
+    memcpy(e->args, b->args, q->nargs * sizeof *e->args);
+    memcpy(e->spans, b->spans, q->nargs * sizeof *e->spans);
+    memcpy(e->slots, b->slots, b->launch.nslots * sizeof *e->slots);
+    e->launch.args = e->args;
+    e->launch.slots = e->slots;
+    e->launch.maps = NULL;
+}
+
 void tl_again_keep(tl_again *a, const tl_question *q, const tl_bound *b)
 {
     if (!a || q->grid || b->nmaps || b->launch.nslots > a->room ||
@@ -236,20 +282,8 @@ void tl_again_keep(tl_again *a, const tl_question *q, const tl_bound *b)
     }
     a->patience = a->patience < MOST_PATIENCE ? 2 * a->patience + 1 : MOST_PATIENCE;
     a->wait = a->patience;
-    tl_instance *first = q->kernel->instances[b->instance];
-    a->holds = true;
-    a->form = b->form;
-    a->units = units_of(first, b->form);
-    a->any_scalars = needs_no_scalars(q->kernel, first, b->form);
-    a->launch = b->launch;
-    for (uint32_t i = 0; i < q->nargs; i++) {
-        const tile_arg *arg = &q->args[i];
-        a->given[i] = (given){arg->kind, arg->dtype, arg->rank, arg->strided, arg->bytes};
-    }
-    memcpy(a->args, b->args, q->nargs * sizeof *a->args);
-    memcpy(a->spans, b->spans, q->nargs * sizeof *a->spans);
-    memcpy(a->slots, b->slots, b->launch.nslots * sizeof *a->slots);
-    a->launch.args = a->args;
-    a->launch.slots = a->slots;
-    a->launch.maps = NULL;
+    kept *e = &a->kept[a->next];
+    a->last = a->next;
+    a->next = (a->next + 1) % KEPT;
+    put(e, q, b);
 }

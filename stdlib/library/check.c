@@ -119,7 +119,7 @@ bool tl_lib_is_apart(const int64_t *extents, const int64_t *strides, int n)
     }
 }
 
-tile_status tl_lib_check_matrix(const char *function, const TlLibMatrix *m, int64_t batch)
+tile_status tl_lib_check_matrix_fully(const char *function, const TlLibMatrix *m, int64_t batch)
 {
     const int64_t extents[] = {batch, m->rows, m->columns}, strides[] = {m->stride, m->ld, 1};
     if (m->ld < 1 || m->ld < m->columns)
@@ -128,10 +128,7 @@ tile_status tl_lib_check_matrix(const char *function, const TlLibMatrix *m, int6
                            function, m->ld_name, m->ld, m->name, m->columns > 0 ? m->columns : 1);
     if (m->stride < 0)
         return tl_lib_wrong(function, m->stride_name, m->stride, "0 or more");
-    /* numbers of 28 bits or less, as almost always, make no span that is too large */
-    bool is_small = !((uint64_t)(batch | m->rows | m->columns | m->ld | m->stride) >> 28);
-    int64_t span =
-        is_small ? batch && m->rows && m->columns : tl_lib_span(extents, strides, 3, TILE_I8);
+    int64_t span = tl_lib_span(extents, strides, 3, TILE_I8);
     if (span < 0)
         return tl_lib_fail(TILE_BAD_ARGUMENT, "%s: %s with %s = %" PRId64 " is larger than memory",
                            function, m->name, m->ld_name, m->ld);

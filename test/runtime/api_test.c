@@ -429,6 +429,37 @@ static void launches_like_the_last(void)
     tile_buffer_free(bn);
 }
 
+/* Launches in turns, of fewer and of more shapes than are kept: each is of its own extents, its own
+ * addresses and its own factor. */
+static void launches_in_turns(void)
+{
+    enum { N = 80, SHAPES = 6 };
+    float x[N], y[N];
+    for (int i = 0; i < N; i++)
+        x[i] = (float)i;
+    tile_kernel *k = get("scale");
+    OK(tile_kernel_prepare(k));
+    tile_buffer *from = buffer(x, sizeof x), *to[2] = {buffer(x, sizeof x), buffer(x, sizeof x)};
+    int wrong = 0;
+    for (int shapes = 1; shapes <= SHAPES; shapes++)
+        for (int i = 0; i < 8 * shapes; i++) {
+            int n = 16 + 13 * (i * 5 % shapes) % 60, at = i / shapes % 2;
+            OK(tile_buffer_fill(to[at], 0, 0, sizeof y, NULL));
+            const tile_arg args[3] = {tile_view_typed(TILE_F32, tile_buffer_ptr(from), n),
+                                      tile_view_typed(TILE_F32, tile_buffer_ptr(to[at]), n),
+                                      tile_f32((float)(i % 3))};
+            OK(tile_launch(k, NULL, args, 3));
+            OK(tile_stream_synchronize(NULL));
+            fetch(to[at], y);
+            for (int j = 0; j < N; j++)
+                wrong += y[j] != (j < n ? x[j] * (float)(i % 3) : 0);
+        }
+    CHECK_INT(wrong, 0);
+    tile_buffer_free(from);
+    tile_buffer_free(to[0]);
+    tile_buffer_free(to[1]);
+}
+
 static void variants_and_types(void)
 {
     tile_kernel *k = get("variant");
@@ -836,6 +867,7 @@ int main(int argc, char **argv)
     launches();
     operands_of_each_launch();
     launches_like_the_last();
+    launches_in_turns();
     grids();
     variants_and_types();
     messages(NULL);
