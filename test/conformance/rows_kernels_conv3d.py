@@ -75,9 +75,11 @@ CASES = [
     ("f32", "f32", (1, 3, 1, 3, 2), (1, 3, 5, 3, 20), (1, 20, 1, 1, 2), (1, 1, 1), (0, 0, 2, 1, 1, 1), 1),
     # a filter of more rows than their numbers are divided by as a product
     ("f32", "f32", (1, 1, 1, 352, 3), (1, 350, 1, 1, 5), (1, 5, 1, 3, 5), (1, 1, 1), (0, 0, 1, 1, 1, 1), 1),
-    # two phases of 8 outputs at once, when transposed: a short row, a long one
+    # both phases of a row at once, when transposed: a short row, a long one, groups of one output, 8 outputs and 3
     ("f32", "f32", (1, 16, 2, 5, 37), (2, 3, 5, 8, 10), (1, 10, 1, 3, 19), (1, 2, 2), (0, 1, 2, 1, 1, 1), 2),
     ("f32", "f32", (1, 8, 1, 2, 135), (1, 2, 5, 8, 6), (1, 6, 1, 1, 67), (1, 1, 2), (0, 0, 1, 1, 1, 1), 1),
+    ("f32", "f32", (1, 6, 1, 5, 18), (1, 3, 3, 1, 6), (1, 6, 1, 3, 9), (1, 2, 2), (0, 1, 1, 1, 1, 1), 6),
+    ("f32", "f32", (2, 11, 1, 4, 31), (1, 2, 4, 11, 5), (2, 5, 1, 2, 16), (1, 2, 2), (0, 0, 2, 1, 1, 1), 1),
     # filters one tap wide, so that rows are one: few channels, in groups, more rows than x has, which are not
     ("f32", "f32", (2, 3, 2, 9, 10), (2, 3, 1, 3, 20), (2, 20, 1, 7, 10), (1, 1, 1), (0, 0, 0, 1, 1, 1), 1),
     ("f32", "f32", (1, 12, 2, 9, 11), (1, 3, 1, 6, 10), (1, 10, 2, 5, 11), (1, 1, 1), (0, 0, 0, 1, 2, 1), 2),
