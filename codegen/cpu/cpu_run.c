@@ -436,7 +436,8 @@ void tl_cpu_call_several(TlCpuGen *g, const char *symbol, LLVMValueRef each, LLV
                  n = LLVMBuildSelect(g->b, known, fit, zero, ""),
                  left = tl_gen_pick(&g->gen, LLVMIntULE, n, count, LLVMBuildSub(g->b, count, n, ""),
                                     zero);
-    bool by_rows = axis == 0 && plan->why_wide == TL_NEST_WIDE_PLACES;
+    bool by_rows = axis == 0 && !plan->wide->abreast &&
+                   (plan->why_wide == TL_NEST_WIDE_ENDS || plan->why_wide == TL_NEST_WIDE_PLACES);
     LLVMValueRef by = NULL;
     LLVMBasicBlockRef rows = by_rows ? begin_rows(g, &p, n, left, &part, &by) : NULL;
     part.count[axis] = n;
@@ -446,7 +447,7 @@ void tl_cpu_call_several(TlCpuGen *g, const char *symbol, LLVMValueRef each, LLV
         LLVMValueRef some = LLVMBuildICmp(g->b, LLVMIntNE, n, zero, ""),
                      any = LLVMBuildICmp(g->b, LLVMIntNE, left, zero, ""),
                      again = LLVMBuildAnd(g->b, some, any, "");
-        Programs last = p;
+        Programs last = part;
         last.first[axis] = LLVMBuildSub(g->b, end, times, "");
         last.count[axis] = LLVMBuildSelect(g->b, again, times, zero, "");
         left = LLVMBuildSelect(g->b, again, zero, left, "");

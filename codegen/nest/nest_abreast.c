@@ -8,7 +8,8 @@
  *     program j             vector i:   load x[j - 1], x[j], x[j + 1];  store y[j]
  *     program j + 1     =>              load x[j + 2];                  store y[j + 1]
  *
- *   1. what   programs that have code without tests (nest_whole.c), of one nest, which stores
+ *   1. what   programs that have code without tests (nest_whole.c), or could have, of one nest,
+ *             which stores
  *   2. drift  by how much each scalar index grows from program to program (nest_drift.c)
  *   3. price  loads that are left: as many programs as save a part of them, and as code is short */
 #include "codegen/nest/nest.h"
@@ -45,7 +46,7 @@ static bool has_regions(const TlBlock *b)
 
 static bool may_run_abreast(const TlNests *plan, const TlNest *n)
 {
-    return plan->whole && plan->all.len == 1 && !plan->buffers.len &&
+    return plan->may_be_whole && plan->all.len == 1 && !plan->buffers.len &&
            tl_nest_at_once(plan, 1) == 1 && plan->asked_in == plan->fn->body &&
            !has_regions(plan->fn->body) && n->kind == TL_NEST_STORE && tl_nest_is_split(n) &&
            n->lane >= 0 && n->width > 1 && !n->joined && !n->unrolled && !n->columns &&
@@ -177,6 +178,8 @@ void tl_nest_find_abreast(TlNests *plan)
             TlNestAbreast *found = TL_NEW(plan->arena, TlNestAbreast);
             *found = a.found;
             plan->abreast = found;
+            plan->whole = true;
+            plan->unwhole = NULL;
             return;
         }
 }

@@ -493,6 +493,7 @@ static void put_wide_title(const TlNests *plan, TlSbuf *out)
         [TL_NEST_WIDE_FULL] = "vectors are full",
         [TL_NEST_WIDE_HALO] = "columns are computed once",
         [TL_NEST_WIDE_LITTLE] = "each does little",
+        [TL_NEST_WIDE_ENDS] = "rows have fewer ends",
         [TL_NEST_WIDE_PLACES] = "places are found once",
     };
     tl_sbuf_putf(out, "%d programs at once along grid axis %d (%s)\n", plan->wide->at_once,
