@@ -223,7 +223,8 @@ static int64_t more_times(const Wide *w, int64_t times)
 /* What a program loads and stores by whole tiles, and computes of what is loaded. */
 typedef struct Places {
     int64_t accesses, work;
-    bool reach; /* loads go further along the lanes than stores */
+    bool reach; /* loads go further along the lanes than stores, */
+    bool rows;  /* of rows of an array */
 } Places;
 
 /* Is the index that of the stores, and nothing more? */
@@ -252,8 +253,9 @@ static Places find_places(const Wide *w)
         loaded[v->id] |= data;
         x.accesses += is_access;
         x.work += data ? vectors * (is_access ? 1 : tl_elem_work(op->opcode)->cpu) : 0;
-        TlPlace p = is_access && !is_store ? tl_op_place(op) : (TlPlace){0};
-        x.reach |= p.axes && !p.pointwise && is_beside(&p, p.naxes - 1);
+        TlPlace p = is_access ? tl_op_place(op) : (TlPlace){0};
+        x.rows |= is_store && p.naxes > 1;
+        x.reach |= !is_store && p.axes && !p.pointwise && is_beside(&p, p.naxes - 1);
     }
     return x;
 }
@@ -279,7 +281,7 @@ static bool pays(Wide *w)
     more = more_times(w, times);
     /* Not of loops, which may carry as much as registers hold. */
     Places x = has_regions(fn) || narrow || again || more > 1 ? (Places){0} : find_places(w);
-    int64_t ends = x.reach && w->drifts.rank == 1 ? times_for_ends(&x) : 1;
+    int64_t ends = x.reach && x.rows && w->drifts.rank == 1 ? times_for_ends(&x) : 1;
     bool places = ends == 1 && x.accesses >= LEAST_PLACES && x.accesses * PLACE >= x.work;
     w->plan->why_wide = narrow     ? TL_NEST_WIDE_FULL
                         : again    ? TL_NEST_WIDE_HALO
