@@ -646,6 +646,7 @@ typedef struct TlNestSliding {
 typedef struct TlNestAbreast {
     int times;
     int loads, distinct; /* of all of them together; of those, at different places */
+    int first;           /* so many at the grid's beginning load what is before the arrays */
     bool tests_lanes;    /* along the lanes all end at the same elements, which is asked there */
     bool *known;         /* by value id: of a scalar, is it known what it is in the next program? */
     int64_t *by;         /* so much more */
