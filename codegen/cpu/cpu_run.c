@@ -346,20 +346,39 @@ void tl_cpu_end_abreast(TlCpuGen *g)
     LLVMBuildRetVoid(g->b);
 }
 
+/* Of those that run, the first ones of the grid, which load what is before the arrays. */
+static LLVMValueRef programs_before(TlCpuGen *g, const Programs *p)
+{
+    LLVMValueRef first = LLVMConstInt(g->i32, (unsigned)g->plan->abreast->first, 0),
+                 zero = LLVMConstInt(g->i32, 0, 0),
+                 few = tl_gen_pick(&g->gen, LLVMIntULT, p->count[1], first, p->count[1], first),
+                 is = LLVMBuildICmp(g->b, LLVMIntEQ, p->first[1], zero, "");
+    return LLVMBuildSelect(g->b, is, few, zero, "");
+}
+
 void tl_cpu_call_abreast(TlCpuGen *g, const char *symbol, LLVMValueRef single, LLVMValueRef abreast)
 {
     LLVMSetLinkage(single, LLVMInternalLinkage);
     begin_function(g, symbol);
     Programs p = programs_of_run(g), rest = p;
     LLVMValueRef times = LLVMConstInt(g->i32, (unsigned)g->plan->abreast->times, 0), row,
-                 left = LLVMBuildURem(g->b, p.count[1], times, ""),
-                 whole = LLVMBuildSub(g->b, p.count[1], left, ""),
-                 end = LLVMBuildAdd(g->b, p.first[1], whole, ""), args[2] = {g->ctx, g->params},
-                 any = LLVMBuildICmp(g->b, LLVMIntNE, end, p.first[1], "");
+                 begin = p.first[1], count = p.count[1], args[2] = {g->ctx, g->params};
+    if (g->plan->abreast->first) {
+        Programs before = p;
+        before.count[1] = programs_before(g, &p);
+        call_programs(g, single, before, 1);
+        begin = LLVMBuildAdd(g->b, begin, before.count[1], "");
+        count = LLVMBuildSub(g->b, count, before.count[1], "");
+    }
+    LLVMValueRef left = LLVMBuildURem(g->b, count, times, ""),
+                 whole = LLVMBuildSub(g->b, count, left, ""),
+                 end = LLVMBuildAdd(g->b, begin, whole, ""),
+                 any = LLVMBuildICmp(g->b, LLVMIntNE, end, begin, "");
     LLVMBasicBlockRef some = tl_gen_block(&g->gen, "some"), next = tl_gen_block(&g->gen, "rest");
     LLVMBuildCondBr(g->b, any, some, next);
     LLVMPositionBuilderAtEnd(g->b, some);
-    LLVMBasicBlockRef block = begin_counting(g, "rows", p.first[1], PID1, &row);
+    set_counts(g, &p);
+    LLVMBasicBlockRef block = begin_counting(g, "rows", begin, PID1, &row);
     LLVMBuildStore(g->b, p.first[0], field_at(g, PID));
     LLVMBuildCall2(g->b, LLVMGlobalGetValueType(abreast), abreast, args, 2, "");
     end_counting(g, block, row, end, g->plan->abreast->times);
@@ -436,7 +455,8 @@ void tl_cpu_call_several(TlCpuGen *g, const char *symbol, LLVMValueRef each, LLV
                  n = LLVMBuildSelect(g->b, known, fit, zero, ""),
                  left = tl_gen_pick(&g->gen, LLVMIntULE, n, count, LLVMBuildSub(g->b, count, n, ""),
                                     zero);
-    bool by_rows = axis == 0 && plan->why_wide == TL_NEST_WIDE_PLACES;
+    bool by_rows = axis == 0 && !plan->wide->abreast &&
+                   (plan->why_wide == TL_NEST_WIDE_ENDS || plan->why_wide == TL_NEST_WIDE_PLACES);
     LLVMValueRef by = NULL;
     LLVMBasicBlockRef rows = by_rows ? begin_rows(g, &p, n, left, &part, &by) : NULL;
     part.count[axis] = n;
@@ -446,7 +466,7 @@ void tl_cpu_call_several(TlCpuGen *g, const char *symbol, LLVMValueRef each, LLV
         LLVMValueRef some = LLVMBuildICmp(g->b, LLVMIntNE, n, zero, ""),
                      any = LLVMBuildICmp(g->b, LLVMIntNE, left, zero, ""),
                      again = LLVMBuildAnd(g->b, some, any, "");
-        Programs last = p;
+        Programs last = part;
         last.first[axis] = LLVMBuildSub(g->b, end, times, "");
         last.count[axis] = LLVMBuildSelect(g->b, again, times, zero, "");
         left = LLVMBuildSelect(g->b, again, zero, left, "");

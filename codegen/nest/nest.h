@@ -660,6 +660,7 @@ typedef struct TlNestSliding {
 typedef struct TlNestAbreast {
     int times;
     int loads, distinct; /* of all of them together; of those, at different places */
+    int first;           /* so many at the grid's beginning load what is before the arrays */
     bool tests_lanes;    /* along the lanes all end at the same elements, which is asked there */
     bool *known;         /* by value id: of a scalar, is it known what it is in the next program? */
     int64_t *by;         /* so much more */
@@ -671,6 +672,7 @@ typedef enum TlNestWhyWide {
     TL_NEST_WIDE_FULL,   /* vectors are full */
     TL_NEST_WIDE_HALO,   /* columns are computed once */
     TL_NEST_WIDE_LITTLE, /* each does little */
+    TL_NEST_WIDE_ENDS,   /* rows have fewer ends */
     TL_NEST_WIDE_PLACES  /* places of many accesses are found once */
 } TlNestWhyWide;
 
@@ -729,8 +731,8 @@ typedef struct TlNests {
     TlMap first;          /* op to the number of its first one */
     bool streams;         /* some nest does */
     /* Programs of which everything is inside have code of their own (nest_whole.c). */
-    bool whole;
-    const char *unwhole; /* why not; NULL: they have, or nothing is tested */
+    bool whole, may_be_whole; /* may: but for the tests, which are a small part of the work */
+    const char *unwhole;      /* why not; NULL: they have, or nothing is tested */
     const TlBlock *asked_in; /* where: the program's body, or that of a loop that is all of it */
     bool *early;     /* by value id: scalars that are computed there before any tile, and views */
     int64_t *spread; /* by value id, of block arguments, too: tl_nest_spread */

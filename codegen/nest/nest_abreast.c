@@ -8,9 +8,12 @@
  *     program j             vector i:   load x[j - 1], x[j], x[j + 1];  store y[j]
  *     program j + 1     =>              load x[j + 2];                  store y[j + 1]
  *
- *   1. what   programs that have code without tests (nest_whole.c), of one nest, which stores
+ *   1. what   programs that have code without tests (nest_whole.c), or could have, of one nest,
+ *             which stores
  *   2. drift  by how much each scalar index grows from program to program (nest_drift.c)
- *   3. price  loads that are left: as many programs as save a part of them, and as code is short */
+ *   3. price  loads that are left: as many programs as save a part of them, and as code is short
+ *   4. begin  where a grid's first rows load rows before the arrays, those that run abreast begin
+ *             behind them, so that no more run one by one */
 #include "codegen/nest/nest.h"
 #include "passes/analysis/facts.h"
 
@@ -45,7 +48,7 @@ static bool has_regions(const TlBlock *b)
 
 static bool may_run_abreast(const TlNests *plan, const TlNest *n)
 {
-    return plan->whole && plan->all.len == 1 && !plan->buffers.len &&
+    return plan->may_be_whole && plan->all.len == 1 && !plan->buffers.len &&
            tl_nest_at_once(plan, 1) == 1 && plan->asked_in == plan->fn->body &&
            !has_regions(plan->fn->body) && n->kind == TL_NEST_STORE && tl_nest_is_split(n) &&
            n->lane >= 0 && n->width > 1 && !n->joined && !n->unrolled && !n->columns &&
@@ -161,6 +164,24 @@ static bool pays(Abreast *a, int times)
            (registers > 1 ? registers : 1) * count_shared(a) * HELD <= a->plan->m.nregs;
 }
 
+/* ---- 4. begin ---- */
+
+/* Programs at the grid's beginning of which a row is outside: so many that a row's number, which
+ * grows from 0, makes up for what is taken from it. */
+static int count_before(const Abreast *a)
+{
+    int64_t first = 0;
+    for (int i = 0; i < a->n; i++)
+        for (uint32_t k = 0; k < a->load[i]->place.naxes; k++) {
+            int64_t number;
+            const TlValue *v = split_index(a->load[i]->place.index[k].value, &number);
+            int64_t by = v && a->found.known[v->id] ? a->found.by[v->id] : 0;
+            int64_t before = by > 0 && number < 0 ? (by - 1 - number) / by : 0;
+            first = before > first ? before : first;
+        }
+    return (int)(first % a->found.times);
+}
+
 void tl_nest_find_abreast(TlNests *plan)
 {
     Abreast a = {.plan = plan, .nest = plan->all.len ? plan->all.data[0] : NULL};
@@ -174,9 +195,12 @@ void tl_nest_find_abreast(TlNests *plan)
         return;
     for (int times = MOST_TIMES; times > 1; times /= 2)
         if (pays(&a, times)) {
+            a.found.first = count_before(&a);
             TlNestAbreast *found = TL_NEW(plan->arena, TlNestAbreast);
             *found = a.found;
             plan->abreast = found;
+            plan->whole = true;
+            plan->unwhole = NULL;
             return;
         }
 }

@@ -354,8 +354,9 @@ static TlNests *plan_function(const TlFn *fn, const TlNestMachine *m, bool check
     plan->fn = flat ? flat : led ? led : plan->fn;
     plan->lead = lead;
     run_passes(plan);
-    /* programs abreast find fewer places still */
-    if (!several || (plan->abreast && plan->why_wide == TL_NEST_WIDE_PLACES))
+    bool ends = plan->why_wide == TL_NEST_WIDE_ENDS,
+         places = ends || plan->why_wide == TL_NEST_WIDE_PLACES;
+    if (!several || (ends && plan->buffers.len)) /* homes of a row would be long */
         return plan;
     TlNests *wide = new_plan(led_wide ? led_wide : several, m, check, arena);
     wide->lead = wide_lead;
@@ -363,6 +364,8 @@ static TlNests *plan_function(const TlFn *fn, const TlNestMachine *m, bool check
     wide->at_once_axis = plan->at_once_axis;
     wide->zeroed_bytes = plan->zeroed_bytes;
     run_passes(wide);
+    if (places && plan->abreast && !wide->abreast) /* these find fewer places still */
+        return plan;
     tl_nest_share_scratch(plan, wide);
     plan->wide = wide;
     verify_all(plan);

@@ -470,10 +470,11 @@ static void put_function(Print *p)
         tl_sbuf_putf(p->out, "those at the border test what they load (%s)\n", plan->unframed);
     if (plan->abreast)
         tl_sbuf_putf(p->out,
-                     "%d of these%s abreast along grid axis 1 (of %d loads %d are different)\n",
+                     "%d of these%s abreast along grid axis 1 (of %d loads %d are different)%s\n",
                      plan->abreast->times,
                      plan->abreast->tests_lanes ? ", and those whose rows are inside," : "",
-                     plan->abreast->loads, plan->abreast->distinct);
+                     plan->abreast->loads, plan->abreast->distinct,
+                     plan->abreast->first ? ", from the first whose rows are inside on" : "");
     if (plan->fold.row && !plan->fold.plan)
         put_rows(p->out, &plan->fold);
     if (plan->lead)
@@ -493,6 +494,7 @@ static void put_wide_title(const TlNests *plan, TlSbuf *out)
         [TL_NEST_WIDE_FULL] = "vectors are full",
         [TL_NEST_WIDE_HALO] = "columns are computed once",
         [TL_NEST_WIDE_LITTLE] = "each does little",
+        [TL_NEST_WIDE_ENDS] = "rows have fewer ends",
         [TL_NEST_WIDE_PLACES] = "places are found once",
     };
     tl_sbuf_putf(out, "%d programs at once along grid axis %d (%s)\n", plan->wide->at_once,

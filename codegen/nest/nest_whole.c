@@ -153,6 +153,8 @@ static int64_t work_of_axes(const TlNests *plan)
     return work;
 }
 
+static const char FEW_TESTS[] = "tests are a small part of the work";
+
 static const char *why_not(const TlNests *plan)
 {
     int64_t work = 0, values = 0, rows = 0, most = MOST_VALUES;
@@ -181,7 +183,7 @@ static const char *why_not(const TlNests *plan)
     int64_t saved = work_of_axes(plan) + rows * ROW_WORK;
     return !rows && !again       ? "it asks once for all of a tile"
            : values > most       ? "it would be too much code"
-           : saved * PART < work ? "tests are a small part of the work"
+           : saved * PART < work ? FEW_TESTS
                                  : NULL;
 }
 
@@ -217,6 +219,7 @@ void tl_nest_find_whole(TlNests *plan)
         return;
     plan->unwhole = why_not(plan);
     plan->whole = !plan->unwhole;
+    plan->may_be_whole = plan->whole || plan->unwhole == FEW_TESTS;
     if (plan->whole)
         repeat(plan);
 }

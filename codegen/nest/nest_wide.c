@@ -17,7 +17,9 @@
  *              does more. What other programs store is in no order with what this one loads
  *   3. price   vectors that become full, columns that are computed once; where programs do little,
  *              what each of them costs beside that; of a stencil of many taps and few vectors,
- *              where its taps lie and what of them is inside, which takes longer than its work
+ *              where its taps lie and what of them is inside, which takes longer than its work; of
+ *              a row that is loaded further than it is stored, its ends, as some of a row's few
+ *              programs are at the border, where they test their first and last vectors
  *   4. widen   the function once more; nothing differs but the extents of tiles along the dimension
  *              that moves */
 #include <string.h>
@@ -31,6 +33,8 @@ enum {
     PLACES_TIMES = 4,  /* programs at once, for the sake of places that are found once */
     LEAST_PLACES = 8,  /* accesses of a program */
     PLACE = 8,         /* instructions for an access, while one of vectors runs */
+    ENDS_PART = 16,    /* of the work, that a program's ends are at least; they become half of it */
+    ENDS_TIMES = 16,   /* programs at once, for the sake of ends */
     MOST_TIMES = 16,   /* programs at once, for the sake of vectors that are all full, */
     FULL = 16,         /* which else are so but for one element of so many */
     LEAST_SAVED = 4,   /* of vectors that are full but for the last one, one of so many */
@@ -225,22 +229,53 @@ static int64_t more_times(const Wide *w, int64_t times)
     return light && row < ROW && (times > 1 || work <= LITTLE) ? ROW / row : 1;
 }
 
-/* Is it longer found out where a program's accesses lie, and whether they are inside, than it is
- * computed? Not of loops, which may carry as much as registers hold. */
-static bool places_cost_most(const Wide *w)
+/* What a program loads and stores by whole tiles, and computes of what is loaded. */
+typedef struct Places {
+    int64_t accesses, work;
+    bool reach; /* loads go further along the lanes than stores, */
+    bool rows;  /* of rows of an array */
+} Places;
+
+/* Is the index that of the stores, and nothing more? */
+static bool is_beside(const TlPlace *p, uint32_t axis)
 {
-    int64_t accesses = 0, work = 0;
-    for (const TlOp *op = w->plan->fn->body->first; op; op = op->next) {
+    int64_t number = 0;
+    tl_nest_without_number(p->index[axis].value, &number);
+    return p->axes[axis].kind == TL_AXIS_TILE || number;
+}
+
+static Places find_places(const Wide *w)
+{
+    const TlFn *fn = w->plan->fn;
+    bool *loaded = TL_NEW_ARRAY(w->plan->arena, bool, fn->nvalues + 1); /* of what is, computed */
+    Places x = {0};
+    for (const TlOp *op = fn->body->first; op; op = op->next) {
         bool is_store = op->opcode == TL_OP_STORE, is_access = is_store || op->opcode == TL_OP_LOAD,
              is_element = tl_op_info(op->opcode)->flags & F_ELEM;
         const TlValue *v = is_store ? tl_op_place(op).value : op->nout == 1 ? op->out[0] : NULL;
         if (!v || dim_of(w, v) < 0 || v->type->rank != w->drifts.rank || !(is_access || is_element))
             continue;
+        bool data = is_access;
+        for (uint32_t i = 0; i < op->nin; i++)
+            data |= loaded[tl_in(op, i)->id];
         int64_t vectors = (tl_type_elems(v->type) + w->lanes - 1) / w->lanes;
-        accesses += is_access;
-        work += vectors * (is_access ? 1 : tl_elem_work(op->opcode)->cpu);
+        loaded[v->id] |= data;
+        x.accesses += is_access;
+        x.work += data ? vectors * (is_access ? 1 : tl_elem_work(op->opcode)->cpu) : 0;
+        TlPlace p = is_access ? tl_op_place(op) : (TlPlace){0};
+        x.rows |= is_store && p.naxes > 1;
+        x.reach |= !is_store && p.axes && !p.pointwise && is_beside(&p, p.naxes - 1);
     }
-    return !has_regions(w->plan->fn) && accesses >= LEAST_PLACES && accesses * PLACE >= work;
+    return x;
+}
+
+/* So many programs that a row's ends are little beside its work; 1: they are so in each. */
+static int64_t times_for_ends(const Places *x)
+{
+    int64_t times = 1, ends = x->accesses * PLACE * ENDS_PART;
+    while (ends >= x->work && times < ENDS_TIMES && ends * 2 > times * x->work)
+        times *= 2;
+    return times;
 }
 
 /* Sets how many programs run at once; false: it does not pay. */
@@ -253,14 +288,18 @@ static bool pays(Wide *w)
         add_halo(w, &h, op);
     bool narrow = times > 1, again = h.again * HALO_PART >= h.work && h.again;
     more = more_times(w, times);
-    bool places = !narrow && !again && more == 1 && places_cost_most(w);
-    w->plan->why_wide = narrow   ? TL_NEST_WIDE_FULL
-                        : again  ? TL_NEST_WIDE_HALO
-                        : places ? TL_NEST_WIDE_PLACES
-                                 : TL_NEST_WIDE_LITTLE;
+    /* Not of loops, which may carry as much as registers hold. */
+    Places x = has_regions(fn) || narrow || again || more > 1 ? (Places){0} : find_places(w);
+    int64_t ends = x.reach && x.rows && w->drifts.rank == 1 ? times_for_ends(&x) : 1;
+    bool places = ends == 1 && x.accesses >= LEAST_PLACES && x.accesses * PLACE >= x.work;
+    w->plan->why_wide = narrow     ? TL_NEST_WIDE_FULL
+                        : again    ? TL_NEST_WIDE_HALO
+                        : ends > 1 ? TL_NEST_WIDE_ENDS
+                        : places   ? TL_NEST_WIDE_PLACES
+                                   : TL_NEST_WIDE_LITTLE;
     w->fills = narrow || !(again || places);
     w->plan->wide_again = w->fills && !w->drifts.reads_written;
-    times = w->fills ? times * more : places ? PLACES_TIMES : HALO_TIMES;
+    times = ends > 1 ? ends : w->fills ? times * more : places ? PLACES_TIMES : HALO_TIMES;
     w->times = (int)(times < room ? times : room);
     return w->times > 1;
 }

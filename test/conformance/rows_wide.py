@@ -162,6 +162,64 @@ for t, b, shape in (("f32", 64, (2, 9, 640)), ("f32", 16, (9, 3, 133)), ("i32", 
     row(f"wide_star_{t}_{b}_{shape[-1]}", STAR.format(t=t, b=b),
         {"x": small(t, b, *shape), "y": poison(t, *shape)}, lambda a: star(a["x"]))
 
+# Rows that are loaded further than they are stored: several programs of a row, and four rows abreast; beyond a row's
+# last program, and in place, where none runs again.
+ROW_ENDS = """
+kernel k(const {t} x[H, W], {t} y[H, W], const int B = {b})
+    grid(cdiv(W, B), H)
+{{
+    int j = pid(1);
+    int i = pid(0) * B;
+    auto c = {right};
+    y[j, i +: B] = {own}[j, i +: B] + x[j, i - 1 +: B] * ({t})2 + c * ({t})3 + x[j - 1, i +: B] * ({t})4 +
+                   x[j + 1, i +: B] * ({t})5 + x[j, i - 3 +: B] * x[j, i +: B];
+}}
+"""
+RIGHT = {"zero": "x[j, i + 1 +: B]", "edge": "x[j, clamp(i + 1 + iota(B), 0, W - 1)]"}
+
+
+def row_ends(x, own, border):
+    h, w = x.shape
+    t = x.dtype.type
+    at = lambda j, i: tap(x[None], 0, j, i, h, w)[0]
+    right = bordered("edge", x, r(0, h), r(1, w)) if border == "edge" else at(0, 1)
+    return {"y": exact(own + at(0, -1) * t(2) + right * t(3) + at(-1, 0) * t(4) + at(1, 0) * t(5) + at(0, -3) * x)}
+
+
+for t, b, own, border, shape in (("f32", 64, "x", "zero", (9, 320)), ("f32", 64, "x", "edge", (7, 1)),
+                                 ("i32", 64, "x", "zero", (6, 1091)), ("u8", 64, "x", "zero", (13, 1500)),
+                                 ("f64", 32, "x", "edge", (5, 161)), ("f32", 64, "y", "zero", (9, 327)),
+                                 ("i32", 32, "y", "edge", (4, 1027)), ("f32", 64, "x", "zero", (1, 2113)),
+                                 ("i16", 128, "x", "zero", (8, 127)), ("i64", 16, "x", "zero", (17, 64))):
+    row(f"wide_row_ends_{t}_{b}_{border}_{shape[-1]}{'_in_place' if own == 'y' else ''}",
+        ROW_ENDS.format(t=t, b=b, own=own, right=RIGHT[border]),
+        {"x": small(t, b, *shape), "y": small(t, 7, *shape)},
+        lambda a, o=own, e=border: row_ends(a["x"], a[o], e))
+
+# Twice as many columns by patterns of two, each vector's neighbours within the bounds.
+TWICE = """
+kernel k(const {t} x[H, W], {t} y[H, 2 * W], const int B = {b})
+    grid(cdiv(2 * W, B), H)
+{{
+    auto i = pid(0) * B + iota(B);
+    auto c = clamp(i / 2, 0, W - 1);
+    auto near = i % 2 == 0 ? clamp((i - 1) / 2, 0, W - 1) : clamp((i + 1) / 2, 0, W - 1);
+    y[pid(1), pid(0) * B +: B] = x[pid(1), c] * ({t})3 + x[pid(1), near];
+}}
+"""
+
+
+def twice(x):
+    i = np.arange(2 * x.shape[1])
+    near = np.clip(np.where(i % 2 == 0, (i - 1) // 2, (i + 1) // 2), 0, x.shape[1] - 1)
+    return {"y": exact(x[:, i // 2] * x.dtype.type(3) + x[:, near])}
+
+
+for t, b, shape in (("f32", 256, (5, 640)), ("f32", 64, (3, 1)), ("i32", 64, (4, 559)), ("u16", 128, (3, 1030)),
+                    ("f64", 32, (2, 130)), ("u8", 256, (2, 77))):
+    row(f"wide_twice_{t}_{b}_{shape[-1]}", TWICE.format(t=t, b=b),
+        {"x": small(t, b, *shape), "y": poison(t, shape[0], 2 * shape[1])}, lambda a: twice(a["x"]))
+
 # Gathers along the lanes that end with a program's tile, or go around in it; elements of memory apart.
 ENDS = """
 kernel k(const {t} x[H, 2 * W], {t} y[H, W], const int BW = 4)
