@@ -1,5 +1,6 @@
-"""Loops along rows, of which each lane has one (turn-rows): blocks of columns are transposed, as many trips at a time as
-fill lines of memory. Here: types, extents from 0, backwards, in place, columns that trips share, parts of rows, masks."""
+"""Loops along rows, of which each lane has one (turn-rows): blocks of columns are transposed, as many trips at a time
+as fill lines of memory. Here: types, extents from 0, backwards, in place, columns that trips share, parts of rows,
+masks."""
 import numpy as np
 
 from rows import row
