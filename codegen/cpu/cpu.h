@@ -474,6 +474,8 @@ void tl_cpu_leave_frames(TlCpuGen *g, TlGenView **views);
 
 void tl_cpu_prefetch_begin(TlCpuGen *g, TlCpuRow *row); /* before the nest */
 /* At each step of a reduction's loops but the innermost: what the next trip of a loop will copy. */
+/* Where the next trip of a loop will go on storing in the same row. */
+void tl_cpu_prefetch_part(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at);
 void tl_cpu_prefetch_trip(TlCpuGen *g, const TlNest *n, const TlCpuAt *at);
 /* At the first position of a row, before it is stored; at each position where all is inside, in a
  * branch where row->asks. */

@@ -41,6 +41,7 @@ static LLVMValueRef how_far(TlCpuGen *g, const TlNest *n, const TlCpuAccess *a)
     switch (n->fetch_from) {
     case TL_NEST_FETCH_LIGHT: return tl_gen_int(&g->gen, LIGHT_AHEAD);
     case TL_NEST_FETCH_PAGES: return pages;
+    case TL_NEST_FETCH_PART: return tl_gen_int(&g->gen, n->part);
     case TL_NEST_FETCH_TRIP:
     case TL_NEST_FETCH_TRIPS: break;
     }
@@ -87,7 +88,8 @@ void tl_cpu_fetch_now(TlCpuGen *g, TlCpuFetch *f)
 {
     enum { FIRST_CACHE = 3, SECOND_CACHE = 2 };
     TlNestFetch from = f->nest->fetch_from;
-    bool is_near = from == TL_NEST_FETCH_PAGES || from == TL_NEST_FETCH_TRIP;
+    bool is_near =
+        from == TL_NEST_FETCH_PAGES || from == TL_NEST_FETCH_TRIP || from == TL_NEST_FETCH_PART;
     TlCpuBranch b = {.join = f->large ? tl_gen_block(&g->gen, "on") : NULL};
     if (b.join) { /* what asks stands behind the loop's code, as the block is made later */
         LLVMBasicBlockRef ask = tl_gen_block(&g->gen, "ask");

@@ -21,7 +21,12 @@ static void fill_body(TlCpuGen *g, TlCpuAt *at, void *user)
 {
     const Fill *f = user;
     TlValue *v = f->n->value;
+    TlCpuFetch fetch = {.nest = f->n, .conditional = g->conditional};
+    at->fetch = f->n->fetch.len && at->whole ? &fetch : NULL;
     store(g, f, at, v->type->dtype, (f->n->own ? tl_cpu_eval_own : tl_cpu_eval)(g, v, at));
+    if (at->fetch)
+        tl_cpu_fetch_now(g, at->fetch);
+    at->fetch = NULL;
 }
 
 static void copy_body(TlCpuGen *g, TlCpuAt *at, void *user)

@@ -102,6 +102,17 @@ static int64_t turn_of(const TlCpuGen *g, const TlNest *n)
     return turn <= n->form.extent[n->lane] ? turn : 0;
 }
 
+/* The one row, if there is such a row. */
+static void choose_row(TlCpuGen *g, const TlNest *n, TlCpuBounds *b)
+{
+    LLVMValueRef row = as_i64(g, n->chosen_row), zero = tl_gen_int(&g->gen, 0),
+                 is = LLVMBuildICmp(g->b, LLVMIntULT, row, tl_gen_int(&g->gen, n->form.extent[0]),
+                                    ""),
+                 next = LLVMBuildAdd(g->b, row, tl_gen_int(&g->gen, 1), "");
+    b->from[0] = LLVMBuildSelect(g->b, is, row, zero, "");
+    b->to[0] = LLVMBuildSelect(g->b, is, next, zero, "");
+}
+
 static void choose_rows(TlCpuGen *g, const TlNest *n, TlCpuBounds *b)
 {
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), all = tl_gen_int(&g->gen, n->form.extent[0]);
@@ -125,6 +136,8 @@ TlCpuBounds tl_cpu_bounds(TlCpuGen *g, const TlNest *n, int64_t step)
         reach_rows(g, n, &b);
     if (n->chosen[1])
         choose_rows(g, n, &b);
+    if (n->chosen_row)
+        choose_row(g, n, &b);
     if (n->keep) {
         b.from[0] = g->kept;
         b.to[0] = tl_gen_int(&g->gen, n->form.extent[0]);

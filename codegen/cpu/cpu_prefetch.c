@@ -112,6 +112,20 @@ void tl_cpu_prefetch(TlCpuGen *g, const TlCpuAt *at)
     prefetch_lines(g, at, store->view->dtype, p, true);
 }
 
+void tl_cpu_prefetch_part(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at)
+{
+    enum { FIRST_CACHE = 3 };
+    const TlNest *n = at->row->nest;
+    if (!n->part || !at->whole)
+        return;
+    LLVMValueRef p = tl_gen_address(&g->gen, TL_U8, tl_cpu_access_address(g, a, at),
+                                    tl_gen_int(&g->gen, n->part));
+    int64_t bytes = (int64_t)at->width * tl_dtype_bytes(a->view->dtype);
+    for (int64_t i = 0; i < bytes; i += LINE)
+        tl_cpu_prefetch_line(g, tl_gen_address(&g->gen, TL_U8, p, tl_gen_int(&g->gen, i)), true,
+                             FIRST_CACHE);
+}
+
 /* ---- the next trip of a loop ---- */
 
 /* Which of the steps of the nest's loops but the innermost this is; *steps: of how many. */

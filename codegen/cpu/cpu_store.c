@@ -174,7 +174,9 @@ static void store_one(TlCpuGen *g, TlCpuAt *at, const TlCpuAccess *a)
 static void store_body(TlCpuGen *g, TlCpuAt *at, void *user)
 {
     (void)user;
-    store_one(g, at, tl_cpu_access_of(g, at->row->nest->op));
+    const TlCpuAccess *a = tl_cpu_access_of(g, at->row->nest->op);
+    store_one(g, at, a);
+    tl_cpu_prefetch_part(g, a, at);
 }
 
 /* Elements of several stores, which together lie side by side, or are stored one by one. */

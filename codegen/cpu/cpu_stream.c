@@ -11,7 +11,7 @@
  * whoever waits for the launch. */
 #include "codegen/cpu/cpu.h"
 
-enum { ALIGNMENT = TL_NEST_STREAM_BYTES };
+enum { ALIGNMENT = TL_NEST_STREAM_BYTES, LINE = 64 };
 
 static LLVMValueRef is_aligned(TlCpuGen *g, LLVMValueRef p, int alignment)
 {
@@ -27,7 +27,8 @@ void tl_cpu_stream_now(TlCpuGen *g, TlCpuRow *row, const TlCpuAccess *a, LLVMVal
     for (int i = 0; i < a->view->rank; i++)
         n = LLVMBuildMul(g->b, n, a->view->extent[i], "");
     LLVMValueRef large = LLVMBuildICmp(g->b, LLVMIntUGE, n, g->cache_bytes, "");
-    row->streams = LLVMBuildAnd(g->b, large, is_aligned(g, p, ALIGNMENT), "");
+    row->streams = LLVMBuildAnd(g->b, large,
+                                is_aligned(g, p, row->nest->streams_lines ? LINE : ALIGNMENT), "");
     row->streams_wide = row->nest->streams_wide ? is_aligned(g, p, g->m.vector_bytes) : NULL;
 }
 

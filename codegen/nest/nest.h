@@ -203,7 +203,6 @@ const TlNestJoined *tl_nest_joined(const struct TlNests *plan, const TlOp *store
 /* The load of the low byte of a word whose high byte lies behind it, (u16)low | (u16)high << 8;
  * NULL: the op is no such. */
 TlOp *tl_nest_low_byte(const struct TlNests *plan, const TlOp *op);
-bool tl_nest_may_alias(const TlFn *fn, const TlValue *a, const TlValue *b); /* nest_access.c */
 TlType tl_nest_accessed(const TlNestAccess *a); /* the tile that is loaded or stored */
 
 /* ---- where tiles live (nest_place.c) ---- */
@@ -482,12 +481,14 @@ typedef struct TlNestDown {
 } TlNestDown;
 
 /* Where what lies further on is. TRIP and TRIPS: two pages on, or where the next trip of the loop
- * reads what this one does, if that is further; or the one after it. */
+ * reads what this one does, if that is further; or the one after it. PART: where the next trip goes
+ * on along the row. */
 typedef enum TlNestFetch {
     TL_NEST_FETCH_PAGES, /* two pages on, into the first cache */
     TL_NEST_FETCH_LIGHT, /* a page, into the second cache, if the array is large */
     TL_NEST_FETCH_TRIP,  /* into the first cache */
     TL_NEST_FETCH_TRIPS, /* into the second cache */
+    TL_NEST_FETCH_PART,  /* into the first cache */
 } TlNestFetch;
 
 /* A loop nest over a shape, of which one dimension, the last of extent > 1, is in vectors. */
@@ -546,8 +547,8 @@ typedef struct TlNest {
     const TlNestReach *reach; /* or what later trips read; NULL: all */
     /* FILL: down the rows of each vector, these carried; empty: row by row. */
     TL_VEC(TlNestDown *) down;
-    /* Or rows that a select chooses, from and up to scalars; NULL: from 0, all. */
-    const TlValue *chosen[2];
+    /* Or rows that a select chooses, from and up to scalars; NULL: from 0, all. Or one row. */
+    const TlValue *chosen[2], *chosen_row;
     /* -- a store -- */
     TlNestAccess *store; /* NULL: it stores nothing */
     const TlNestJoined *joined; /* those that are stored with it; NULL: none */
@@ -555,6 +556,7 @@ typedef struct TlNest {
     const TlNestProduct *stored_by; /* may have done it; NULL: nothing */
     bool streams;           /* rows of large arrays pass by the caches */
     bool streams_wide;      /* in pieces as large as a register, where rows begin so */
+    bool streams_lines;     /* only rows that begin with a line of the cache */
     const char *unstreamed; /* why not; NULL: it does, or is no store of memory */
     /* -- prefetch -- */
     TL_VEC(TlNestAccess *) next; /* read by earlier nests: of the next program's row */
@@ -562,6 +564,8 @@ typedef struct TlNest {
     bool ahead; /* and of the row that it will store; where stores stream, again of next's first */
     TL_VEC(TlNestAccess *) fetch; /* loads that ask for what lies further on */
     TlNestFetch fetch_from;       /* where that is */
+    int64_t part; /* bytes by which a loop goes on along rows, of which it loads or stores several;
+                   * a store asks for the lines of the next trip, too. 0: it does not */
     TlNestAccess *trip; /* read in this trip of a loop, and in the next one; NULL: none */
     uint32_t trip_axis; /* its axis that the loop goes along */
     /* -- reductions, scans -- */
@@ -855,6 +859,9 @@ void tl_nest_find_abreast(TlNests *plan); /* nest_abreast.c */
  * on their right; below which those of a value are chosen by the op that takes it. NULL: none. */
 TlValue *tl_nest_compared(const TlValue *v, int dim, TlOpcode with);
 TlValue *tl_nest_chosen_below(const TlUse *use, int dim);
+/* The only row of a value that a loop carries that the nest computes: the others are there already.
+ * NULL: it computes more. (nest_wanted.c) */
+const TlValue *tl_nest_only_row(const TlNests *plan, const TlNest *n);
 void tl_nest_find_wanted(TlNests *plan);                  /* nest_wanted.c */
 bool tl_nest_is_before(const TlValue *v, const TlOp *op); /* computed before the op begins? */
 void tl_nest_find_rare(TlNests *plan);    /* nest_rare.c */

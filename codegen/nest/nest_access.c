@@ -56,19 +56,6 @@ bool tl_nest_is_dense(const TlFn *fn, const TlPlace *p, int axis)
     return (d->kind == TILE_DIM_DENSE && last) || (d->kind == TILE_DIM_CONST && d->value == 1);
 }
 
-bool tl_nest_may_alias(const TlFn *fn, const TlValue *a, const TlValue *b)
-{
-    int p = tl_base_param(a), q = tl_base_param(b);
-    if (p < 0 || q < 0 || p == q)
-        return true;
-    for (uint32_t i = 0; fn->info && i < fn->info->aliases.len; i++) {
-        tile_image_alias x = fn->info->aliases.data[i];
-        if (((int)x.a == p && (int)x.b == q) || ((int)x.a == q && (int)x.b == p))
-            return true;
-    }
-    return false;
-}
-
 /* ---- extents and strides ---- */
 
 bool tl_nest_extent(const TlFn *fn, const TlValue *view, uint32_t axis, int64_t *out)

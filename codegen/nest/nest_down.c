@@ -176,9 +176,9 @@ void tl_nest_find_down(TlNests *plan)
     for (uint32_t i = 0; i < plan->all.len; i++) {
         TlNest *n = plan->all.data[i];
         if (n->kind == TL_NEST_FILL && n->own && !plan->check && n->split == TL_NEST_PLAIN &&
-            !n->unrolled && !n->keep && !n->columns && !n->boxed && !n->chosen[1] && !n->words &&
-            n->form.rank == 2 && n->value->type->rank == 2 && n->lane == 1 && n->width > 1 &&
-            n->form.extent[0] >= LEAST_DOWN)
+            !n->unrolled && !n->keep && !n->columns && !n->boxed && !n->chosen[1] &&
+            !n->chosen_row && !n->words && n->form.rank == 2 && n->value->type->rank == 2 &&
+            n->lane == 1 && n->width > 1 && n->form.extent[0] >= LEAST_DOWN)
             find_down(plan, n);
     }
 }

@@ -52,8 +52,7 @@ static bool is_in_the_way(const TlNests *plan, const TlOp *op, const TlNestAcces
     if (op->nregions || effects & (F_WRITE | F_ATOMIC))
         return true;
     const TlNestAccess *a = tl_map_get_ptr(&plan->access, op);
-    return effects & F_READ &&
-           (!a || tl_nest_may_alias(plan->fn, a->place.base, store->place.base));
+    return effects & F_READ && (!a || tl_may_alias(plan->fn, a->place.base, store->place.base));
 }
 
 /* The store behind `first` that continues it; NULL: there is none. */
@@ -128,7 +127,7 @@ static void walk(Walk *w, const TlValue *v, const TlBlock *block)
     tl_map_put(&w->seen, v->id, 1);
     if (op->opcode == TL_OP_LOAD) {
         const TlNestAccess *a = tl_map_get_ptr(&w->plan->access, op);
-        w->meets |= tl_nest_may_alias(w->plan->fn, a->place.base, w->store->place.base);
+        w->meets |= tl_may_alias(w->plan->fn, a->place.base, w->store->place.base);
     }
     w->shared += w->before && is_work(op) && tl_map_get(w->before, v->id, NULL);
     for (uint32_t i = 0; i < op->nin; i++)
@@ -140,7 +139,7 @@ static void walk(Walk *w, const TlValue *v, const TlBlock *block)
 static bool are_apart(const TlNests *plan, const TlNestAccess *a, const TlNestAccess *b)
 {
     const TlPlace *p = &a->place, *q = &b->place;
-    if (!tl_nest_may_alias(plan->fn, p->base, q->base))
+    if (!tl_may_alias(plan->fn, p->base, q->base))
         return true;
     if (p->base != q->base || p->base->def || p->naxes != q->naxes || !plan->fn->info)
         return false;

@@ -102,7 +102,7 @@ static bool may_store(const Pieces *x, const TlOp *op)
               (p.axes[i].kind == TL_AXIS_SCALAR || p.axes[i].step > 0);
     for (const TlOp *other = op->next; may && other; other = other->next)
         may = other->opcode != TL_OP_STORE ||
-              !tl_nest_may_alias(x->plan->fn, p.base, tl_op_place(other).base);
+              !tl_may_alias(x->plan->fn, p.base, tl_op_place(other).base);
     return may;
 }
 

@@ -252,7 +252,7 @@ static bool writes_what(Placer *p, const TlOp *op, const TlOp *load, bool in_pla
                     return true;
         return op->nregions == 0;
     }
-    if (!tl_nest_may_alias(p->fn, tl_in(op, 0), tl_in(load, 0)))
+    if (!tl_may_alias(p->fn, tl_in(op, 0), tl_in(load, 0)))
         return false;
     return !(in_place_ok && same_place(op, load));
 }
@@ -1018,6 +1018,20 @@ static bool can_take_over(Placer *p, const TlValue *y, const TlValue *a, const T
     return true;
 }
 
+/* Does the loop around carry a result on from trip to trip, whatever else reads it in between? */
+static bool is_carried_on(const TlOp *loop, uint32_t result)
+{
+    const TlOp *outer = loop->block->parent;
+    const TlValue *begin = tl_in(loop, 3 + result);
+    bool is = outer && outer->opcode == TL_OP_FOR && !begin->def && begin->block == loop->block &&
+              begin->index > 0 && !begin->uses->next;
+    const TlOp *end = is ? outer->regions[0]->last : NULL;
+    uint32_t yields = 0;
+    for (const TlUse *u = loop->out[result]->uses; u; u = u->next)
+        yields += tl_op_info(u->user->opcode)->flags & F_TERM ? 1 : 0;
+    return is && yields == 1 && tl_in(end, begin->index - 1) == loop->out[result];
+}
+
 static void place_for(Placer *p, TlOp *op)
 {
     TlBlock *body = op->regions[0];
@@ -1026,8 +1040,7 @@ static void place_for(Placer *p, TlOp *op)
         TlValue *a = body->args[k + 1], *r = op->out[k], *y = tl_in(body->last, k);
         if (r->type->rank == 0)
             continue;
-        int unused; /* where the loop around only passes the value on, one home will do */
-        int32_t b = tl_nest_passes_on(op, (int)k, &unused)
+        int32_t b = is_carried_on(op, k) /* then one home will do */
                         ? p->plan->place[tl_in(op, 3 + k)->id].buffer
                         : home_buffer(p, r->type, first, last);
         if (can_take_over(p, y, a, op))

@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+#include "passes/analysis/facts.h"
+
 /* Bytes of a row. The loads of shorter rows are begun before the row before is done, by the CPU
  * itself; longer ones would push each other out of the second cache. Measured, with all lines of a
  * row asked for: rows of 4096 bytes 1.0 to 1.4 times as fast, of 16 KiB 1.2 to 1.5, of 128 KiB 1.1
@@ -226,6 +228,51 @@ static void find_fetch(Reads *r, TlNest *n)
     n->fetch_from = fetch_from(n);
 }
 
+/* Bytes by which the loop around goes on along the rows of what the nest loads or stores, of which
+ * it has several; 0: it does not, or the CPU's own prefetcher follows: of many rows it loses some,
+ * and in those that it has it stops where a page ends. */
+static int64_t part_of(const TlNest *n, const TlNestAccess *a)
+{
+    enum { LEAST_ROWS = 8, MOST_PART = 1 << 10 };
+    const TlOp *loop = tl_enclosing_loop(n->op);
+    TlWideInt step;
+    int lane = n->form.lane;
+    if (!loop || loop->opcode != TL_OP_FOR || !tl_const_int_value(tl_in(loop, 2), &step) ||
+        a->place.rank != n->type.rank ||
+        tl_type_elems(&n->type) < LEAST_ROWS * (int64_t)n->type.shape[lane] ||
+        !tl_nest_is_contiguous(a, lane))
+        return 0;
+    for (uint32_t i = 0; i < a->place.naxes; i++) {
+        const TlValue *v = a->place.index[i].value;
+        int64_t number;
+        bool moves = a->axis[i].dim == lane &&
+                     tl_nest_without_number(v, &number) == loop->regions[0]->args[0],
+             stays = a->place.axes[i].kind != TL_AXIS_TILE || a->axis[i].dim != lane;
+        int64_t bytes = moves ? (int64_t)step * tl_dtype_bytes(a->place.base->type->dtype) : 0;
+        if (!stays || bytes > MOST_PART || bytes < -MOST_PART)
+            return 0;
+        if (bytes)
+            return bytes;
+    }
+    return 0;
+}
+
+/* A store, or what a home is filled with, of parts of rows. */
+static void find_part(TlNests *plan, TlNest *n)
+{
+    for (uint32_t i = 0; n->kind == TL_NEST_FILL && i < n->asks.len; i++) {
+        TlNestAccess *a = n->asks.data[i].access;
+        int64_t part = a->loads && a->place.axes ? part_of(n, a) : 0;
+        if (part && (!n->part || part == n->part)) {
+            n->part = part;
+            n->fetch_from = TL_NEST_FETCH_PART;
+            tl_vec_push(plan->arena, &n->fetch, a);
+        }
+    }
+    if (n->kind == TL_NEST_STORE && !n->joined && !n->streams)
+        n->part = part_of(n, n->store);
+}
+
 /* What a loop copies into a home and a reduction that computes much then works on: it asks, row by
  * row, for what the next trip will copy, as the CPU's own prefetcher has stopped by then. */
 static void find_trip(Reads *r, TlNest *n)
@@ -293,6 +340,8 @@ void tl_nest_prefetch(TlNests *plan)
         if (n->kind == TL_NEST_COUNT || (across && tl_nest_is_split(n)) ||
             (notes && n->kind == TL_NEST_REDUCE && has_whole_part(n)))
             find_fetch(&r, n);
+        if (notes && n->kind != TL_NEST_REDUCE && n->kind != TL_NEST_COUNT)
+            find_part(plan, n);
         if (notes && !nested && has_whole_part(n))
             find_next(&r, n);
         if (notes)

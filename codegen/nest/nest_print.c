@@ -126,6 +126,7 @@ static void put_split(Print *p, const TlNest *n)
         tl_sbuf_putf(p->out, " of %d in registers", n->down.data[i]->ahead);
     }
     put_flag(p, n->chosen[1], "only rows that are chosen");
+    put_flag(p, n->chosen_row, "only one row");
     put_flag(p, n->last_axis >= 0, "ends with what is stored");
     if (!p->plan->check)
         put_number(p, "values", n->nvalues, 0);
@@ -140,6 +141,7 @@ static void put_store(Print *p, const TlNest *n)
                      n->joined->apart ? "together" : "interleaved");
     put_flag(p, n->stored_by, "may be done by the product");
     put_flag(p, n->streams, n->streams_wide ? "streams, by registers" : "streams");
+    put_flag(p, n->streams_lines, "rows that begin with a line");
     if (n->unstreamed)
         tl_sbuf_putf(p->out, ", through the caches (%s)", n->unstreamed);
 }
@@ -151,6 +153,7 @@ static void put_prefetch(Print *p, const TlNest *n)
         [TL_NEST_FETCH_LIGHT] = "prefetches a page on, if the array is large, after",
         [TL_NEST_FETCH_TRIP] = "prefetches for the next trip after",
         [TL_NEST_FETCH_TRIPS] = "prefetches for the trip after the next one after",
+        [TL_NEST_FETCH_PART] = "prefetches the next parts of rows after",
     };
     put_accesses(p,
                  n->next_near ? "prefetches the next program's"
@@ -158,6 +161,7 @@ static void put_prefetch(Print *p, const TlNest *n)
                  n->next.data, n->next.len);
     put_flag(p, n->ahead, "and where it will store");
     put_accesses(p, fetches[n->fetch_from], n->fetch.data, n->fetch.len);
+    put_flag(p, n->store && n->part, "prefetches the next parts of rows");
     put_accesses(p, "prefetches the next trip's", &n->trip, n->trip ? 1 : 0);
 }
 
@@ -674,36 +678,34 @@ static void end_text(Print *p, Lines *l, size_t from)
         l->from = from;
 }
 
-/* A branch that one-place made: what runs where it is true. */
-static void put_one_place(Print *p, const TlOp *op, Lines *l)
-{
-    int64_t loads = tl_remark_of(op, TL_REMARK_ONE_PLACE);
-    if (!loads)
-        return;
-    size_t from = begin_text(p, op, l);
-    tl_sbuf_putf(p->out,
-                 "while all lanes are at one place, %lld gathers are loads of one element each\n",
-                 (long long)loads);
-    end_text(p, l, from);
-}
+/* What passes say of an op; the number is the remark's. */
+static const struct {
+    TlRemarkId id;
+    const char *text;
+} SAID[] = {
+    {TL_REMARK_ONE_PLACE,
+     "while all lanes are at one place, %lld gathers are loads of one element each\n"},
+    {TL_REMARK_BITS, "computed in fewer bits than %lld: its users cannot tell\n"},
+    {TL_REMARK_TURNED,
+     "goes along rows, of which each lane has one: blocks of %lld columns are loaded and stored by "
+     "rows, and transposed\n"}};
 
-/* An op that narrow-integers made of one that was written with more bits. */
-static void put_bits(Print *p, const TlOp *op, Lines *l)
+static void put_remarks(Print *p, const TlOp *op, Lines *l)
 {
-    int64_t written = tl_remark_of(op, TL_REMARK_BITS);
-    if (!written)
-        return;
-    size_t from = begin_text(p, op, l);
-    tl_sbuf_putf(p->out, "computed in %d bits, not %lld: its users cannot tell\n",
-                 tl_dtype_bits(tl_in(op, op->nin - 1)->type->dtype), (long long)written);
-    end_text(p, l, from);
+    for (size_t i = 0; i < sizeof SAID / sizeof *SAID; i++) {
+        int64_t n = tl_remark_of(op, SAID[i].id);
+        if (!n)
+            continue;
+        size_t from = begin_text(p, op, l);
+        tl_sbuf_putf(p->out, SAID[i].text, (long long)n);
+        end_text(p, l, from);
+    }
 }
 
 static void put_op(Print *p, const TlOp *op, Lines *l)
 {
     const TlNest *n;
-    put_one_place(p, op, l);
-    put_bits(p, op, l);
+    put_remarks(p, op, l);
     for (uint32_t i = 0; i < op->nout; i++) {
         if (!is_worth_a_word(p->plan, op->out[i]))
             continue;

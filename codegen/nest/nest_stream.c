@@ -14,6 +14,9 @@
 /* A nest that computes more values for an element is not limited by memory. Too much of a shorter
  * row, in bytes, is in lines that it does not fill. */
 enum { MOST_COMPUTED = 40, LEAST_ROW = 256 };
+/* Bytes of a row that a loop goes on along, where there are others: the line that it ends in is
+ * filled by the next trip, after all the other rows. */
+enum { LEAST_PART = 2 << 10, LINE = 64 };
 
 /* By parameter: what is loaded, or meets atomics, may be in a cache when it is stored. */
 static const char **find_cached(const TlNests *plan)
@@ -30,6 +33,19 @@ static const char **find_cached(const TlNests *plan)
                 why[i] = is_atomic ? "programs talk by atomics" : "it is loaded, too";
     }
     return why;
+}
+
+/* Are there several rows, of which each trip of the loop around stores the next part? */
+static bool is_part(const TlNest *n, const TlNestAccess *a)
+{
+    int64_t bytes = n->form.extent[n->form.lane] * (int64_t)tl_gen_elem_bytes(&n->type);
+    if (bytes >= LEAST_PART)
+        return false;
+    const TlOp *loop = tl_enclosing_loop(n->op);
+    bool moves = false;
+    for (uint32_t i = 0; loop && i < a->place.naxes; i++)
+        moves |= a->axis[i].dim == n->form.lane && !tl_is_invariant(a->place.index[i].value, loop);
+    return moves && tl_type_elems(&n->type) > n->type.shape[n->form.lane];
 }
 
 /* NULL: a store of it streams. */
@@ -54,6 +70,8 @@ static const char *why_store_not(const TlNest *n, const TlNestAccess *a, const c
         return "vectors are too small";
     if (n->form.extent[n->form.lane] * bytes < LEAST_ROW)
         return "rows are too short";
+    if (n->form.extent[n->form.lane] * bytes % LINE && is_part(n, a))
+        return "trips store parts of rows";
     if (a->row)
         return "rows may lie apart";
     return tl_nest_is_contiguous(a, n->form.lane) ? NULL : "elements are apart";
@@ -91,6 +109,7 @@ void tl_nest_stream(TlNests *plan)
             continue;
         n->unstreamed = why_not(n, cached);
         n->streams = !n->unstreamed;
+        n->streams_lines = n->streams && is_part(n, n->store);
         int64_t bytes = n->width * (int64_t)tl_gen_elem_bytes(&n->type);
         n->streams_wide = n->streams && plan->m.vector_bytes > TL_NEST_STREAM_BYTES &&
                           bytes % plan->m.vector_bytes == 0;

@@ -96,7 +96,7 @@ static bool look_at(Strips *s, const TlNest *n)
         s->touched[i] = false;
     touch_home(s, n->home);
     touch_home(s, n->from);
-    bool known = can_unroll(n);
+    bool known = can_unroll(n) && !tl_nest_only_row(s->plan, n);
     if (n->value)
         known &= touch(s, n->value, n->own, true, 0);
     if (n->fill)

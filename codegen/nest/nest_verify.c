@@ -134,12 +134,13 @@ static const char *check_split(const TlNest *n)
     if (n->reach && (n->kind != TL_NEST_FILL || n->unrolled || n->keep || n->columns || n->boxed ||
                      n->reach->dim == n->lane || n->reach->more <= 0))
         return "fills what later trips need, and other rows";
-    if (n->down.len &&
-        (n->kind != TL_NEST_FILL || !n->own || n->split != TL_NEST_PLAIN || n->unrolled ||
-         n->keep || n->columns || n->boxed || n->chosen[1] || n->form.rank != 2 || n->lane != 1))
+    if (n->down.len && (n->kind != TL_NEST_FILL || !n->own || n->split != TL_NEST_PLAIN ||
+                        n->unrolled || n->keep || n->columns || n->boxed || n->chosen[1] ||
+                        n->chosen_row || n->form.rank != 2 || n->lane != 1))
         return "goes down rows that are tested, or none";
-    if (n->chosen[1] && (n->kind != TL_NEST_FILL || n->unrolled || n->keep || n->columns ||
-                         n->boxed || n->reach || n->lane == 0 || n->form.rank != 2))
+    if ((n->chosen[1] || n->chosen_row) &&
+        (n->kind != TL_NEST_FILL || n->unrolled || n->keep || n->columns || n->boxed || n->reach ||
+         n->lane == 0 || n->form.rank != 2))
         return "fills what is chosen, and other rows";
     for (uint32_t i = 0; n->kind != TL_NEST_PACK && n->boxed_axes >> i; i++)
         if (n->boxed_axes >> i & 1 && n->boxed->axis[i].dim == n->lane)

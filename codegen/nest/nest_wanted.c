@@ -202,6 +202,18 @@ static const TlValue *filled(const TlNests *plan, const TlNest *n)
     return n->value;
 }
 
+const TlValue *tl_nest_only_row(const TlNests *plan, const TlNest *n)
+{
+    const TlOp *op = n->kind == TL_NEST_FILL && n->own ? n->value->def : NULL;
+    bool puts = op && op->opcode == TL_OP_SELECT && n->value->type->rank == 2 &&
+                n->value->type->shape[0] >= LEAST_ROWS && !tl_in(op, 2)->def &&
+                plan->place[tl_in(op, 2)->id].buffer == n->home;
+    const TlValue *row = puts ? tl_nest_compared(tl_in(op, 0), 0, TL_OP_EQ) : NULL;
+    uint64_t known;
+    bool counts = row && !tl_value_is_const(row, &known) && tl_nest_is_before(row, n->op);
+    return counts && n->form.rank == 2 && n->lane == 1 ? row : NULL;
+}
+
 /* Rows that are chosen of what it fills; or those that it chooses, the others being what is there
  * already, as the value is the next one of what a loop carries. */
 static void find_chosen(const Wants *w, TlNest *n)
@@ -211,7 +223,8 @@ static void find_chosen(const Wants *w, TlNest *n)
     const TlValue *v = filled(w->plan, n), *to = w->all[v->id] ? NULL : w->rows[v->id],
                   *from = NULL;
     const TlOp *op = v->def;
-    if (v->type->rank != 2 || v->type->shape[0] < LEAST_ROWS)
+    n->chosen_row = to ? NULL : tl_nest_only_row(w->plan, n);
+    if (n->chosen_row || v->type->rank != 2 || v->type->shape[0] < LEAST_ROWS)
         return;
     if (!to && n->own && op && op->opcode == TL_OP_SELECT && !tl_in(op, 2)->def &&
         w->plan->place[tl_in(op, 2)->id].buffer == n->home) {
@@ -336,8 +349,8 @@ void tl_nest_find_wanted(TlNests *plan)
         bool may = may_box(&w, n);
         if (!may)
             find_chosen(&w, n);
-        if (!may && !n->chosen[1] && !n->unrolled && !n->keep && !n->columns && !n->boxed &&
-            n->split != TL_NEST_ONE)
+        if (!may && !n->chosen[1] && !n->chosen_row && !n->unrolled && !n->keep && !n->columns &&
+            !n->boxed && n->split != TL_NEST_ONE)
             n->reach = find_reach(plan, n);
         if (!may)
             continue;

@@ -37,6 +37,19 @@ int tl_base_param(const TlValue *v)
     return v && !v->block->parent ? (int)v->index : -1;
 }
 
+bool tl_may_alias(const TlFn *fn, const TlValue *a, const TlValue *b)
+{
+    int p = tl_base_param(a), q = tl_base_param(b);
+    if (p < 0 || q < 0 || p == q)
+        return true;
+    for (uint32_t i = 0; fn->info && i < fn->info->aliases.len; i++) {
+        tile_image_alias x = fn->info->aliases.data[i];
+        if (((int)x.a == p && (int)x.b == q) || ((int)x.a == q && (int)x.b == p))
+            return true;
+    }
+    return false;
+}
+
 bool tl_is_view_of_launch(const TlValue *v)
 {
     while (v->def && v->def->opcode == TL_OP_SUB_VIEW)

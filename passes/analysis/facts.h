@@ -10,6 +10,8 @@ __extension__ typedef __int128 TlWideInt;
 bool tl_is_constant_memory(const TlValue *base);
 /* The parameter whose memory a view or pointer (tile) is of; -1: not known. */
 int tl_base_param(const TlValue *v);
+/* May two views or pointers be of the same memory? */
+bool tl_may_alias(const TlFn *fn, const TlValue *a, const TlValue *b);
 /* Is it a parameter's view, or a part of one? A launch has seen that such a view lies in its
  * array. */
 bool tl_is_view_of_launch(const TlValue *v);

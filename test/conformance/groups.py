@@ -61,6 +61,7 @@ GROUPS = {
         "index tiles that count up, inside and at the border": "affine_*", "tiles of short rows": "short_*",
         "tiles of few columns, by columns": "columns_*",
         "fields of rows that an index tile lists": "fields_*", "lanes that gather from one place": "one_place_*",
+        "loops along rows, of which each lane has one": "turned_*",
         "several programs at once": "wide_*", "whole rows as one axis": "fold_*",
     }, "programs of the grid": {
         "numbers of programs": "grid_of_six_axes lang_grid_* lang_persistent_grid frontend/diags/grid_axes.tile",

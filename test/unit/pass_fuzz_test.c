@@ -738,6 +738,7 @@ static const char *const pipelines[] = {
     "load-parts",
     "pick-parts",
     "split-argmax{threads=1}",
+    "turn-rows",
     "one-place",
     "licm",
     "unroll",
