@@ -73,6 +73,7 @@ static void add_slice(TlNest *n, TlNestAccess *a, uint32_t i, Lane lane)
 static void add_slices(TlNests *plan, TlNest *n, TlNestAccess *a, Lane lane)
 {
     n->differs |= !a->has_interval || a->asks || !a->bounds;
+    n->unasked |= !a->has_interval || a->asks;
     if (!a->has_interval || a->asks)
         return;
     tl_vec_push(plan->arena, &n->asks, (TlNestAsk){a, lane.dim, lane.times, lane.same});
@@ -378,5 +379,6 @@ void tl_nest_split(TlNests *plan, TlNest *n, int64_t extent, int step)
         n->begins |= may_begin_later(&n->asks.data[i]);
     bool is_one = n->width > 1 && n->width == n->form.padded[n->form.lane] && n->end < 0;
     n->split = is_one ? TL_NEST_ONE : TL_NEST_SPLIT;
+    n->tested = tl_nest_wide_tests(plan, n);
     n->begins &= !is_one;
 }
