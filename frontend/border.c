@@ -7,16 +7,12 @@
  * Index tiles are mapped in both arms; where there is nothing else, there is one load. Along an
  * extent of 0 no position is inside (edge gives -1): the gather tests bounds and gives 0.
  *
- * With E the extent, P the period, r the magnitude modulo P (of x, or of ~x below 0, so that no
- * number overflows):
- *
- *     edge        min(max(x, 0), E - 1)
- *     wrap        P = E          x < 0 ? E - 1 - r : r
- *     symmetric   P = 2 E        min(r, P - 1 - r)
- *     reflect     P = 2 (E - 1)  min(r, P - r)             r of |x| */
+ * With E the extent, an edge is min(max(x, 0), E - 1); the others are the op `border`, by whose
+ * name passes know that what is inside stays (ir/border_op.h). */
 #include <string.h>
 
 #include "frontend/sema.h"
+#include "ir/border_op.h"
 
 static const char *const NAMES[] = {"edge", "reflect", "symmetric", "wrap"};
 
@@ -50,29 +46,28 @@ static TlValue *extent_of(TlSema *s, const TlAccess *a, uint32_t axis)
     return tl_view_extent(s, a->base, axis, false, true).u.ir;
 }
 
-/* The type that positions are computed in: at least 32 bits, signed as x is. */
+/* The type that positions are computed in: of at least 32 bits, and has all of them. */
 static TlDtype working_dtype(TlDtype d)
 {
     if (tl_is_signed(d))
         return tl_dtype_bits(d) > 32 ? TL_I64 : TL_I32;
-    return tl_dtype_bits(d) > 32 ? TL_U64 : tl_dtype_bits(d) == 32 ? TL_U32 : TL_I32;
+    return tl_dtype_bits(d) > 32 ? TL_U64 : tl_dtype_bits(d) == 32 ? TL_I64 : TL_I32;
+}
+
+/* Of a border but the edge. */
+static TlWay way_of(TlBorder border)
+{
+    TL_ASSERT(border > TL_BORDER_EDGE, "border %d", (int)border);
+    return border == TL_BORDER_REFLECT     ? TL_WAY_REFLECT
+           : border == TL_BORDER_SYMMETRIC ? TL_WAY_SYMMETRIC
+                                           : TL_WAY_WRAP;
 }
 
 /* A scalar in i64 in type d: its greatest number stands for all greater ones. */
 static TlValue *bounded(TlSema *s, TlValue *x, TlDtype d)
 {
-    int64_t most = d == TL_I32 ? INT32_MAX : d == TL_U32 ? UINT32_MAX : INT64_MAX;
+    int64_t most = d == TL_I32 ? INT32_MAX : INT64_MAX;
     return tl_cast(&s->b, most < INT64_MAX ? with(s, TL_OP_MIN, x, most) : x, d);
-}
-
-static TlValue *period_of(TlSema *s, TlBorder border, TlValue *extent)
-{
-    TlValue *p = extent;
-    if (border == TL_BORDER_REFLECT)
-        p = with(s, TL_OP_SUB, p, 1);
-    if (border != TL_BORDER_WRAP)
-        p = with(s, TL_OP_SHL, p, 1);
-    return with(s, TL_OP_MAX, p, 1);
 }
 
 static TlValue *clamped(TlSema *s, TlValue *x, TlValue *extent)
@@ -87,25 +82,9 @@ static TlValue *clamped(TlSema *s, TlValue *x, TlValue *extent)
 static TlValue *mapped(TlSema *s, TlBorder border, TlValue *x, TlValue *extent)
 {
     TlDtype d = working_dtype(x->type->dtype);
-    TlDtype u = tl_dtype_bits(d) == 64 ? TL_U64 : TL_U32;
     x = tl_cast(&s->b, x, d);
-    if (border == TL_BORDER_EDGE)
-        return clamped(s, x, extent);
-    TlValue *period = period_of(s, border, extent), *below = NULL, *m = x;
-    if (tl_is_signed(d)) {
-        TlOpcode turn = border == TL_BORDER_REFLECT ? TL_OP_NEG : TL_OP_NOT;
-        below = with(s, TL_OP_LT, x, 0);
-        m = tl_select(&s->b, below, tl_unary(&s->b, turn, x), x);
-    }
-    m = tl_cast(&s->b, m, u);
-    m = tl_binary(&s->b, TL_OP_REM, m, spread(s, bounded(s, period, u), m));
-    TlValue *r = tl_cast(&s->b, m, TL_I64);
-    if (border == TL_BORDER_WRAP) {
-        TlValue *last = spread(s, with(s, TL_OP_SUB, extent, 1), r);
-        return below ? tl_select(&s->b, below, tl_binary(&s->b, TL_OP_SUB, last, r), r) : r;
-    }
-    TlValue *end = border == TL_BORDER_REFLECT ? period : with(s, TL_OP_SUB, period, 1);
-    return tl_binary(&s->b, TL_OP_MIN, r, tl_binary(&s->b, TL_OP_SUB, spread(s, end, r), r));
+    return border == TL_BORDER_EDGE ? clamped(s, x, extent)
+                                    : tl_border_op(&s->b, way_of(border), x, extent);
 }
 
 /* A slice's start as another that no slice makes overflow and whose positions map alike. */
@@ -122,7 +101,7 @@ static TlValue *near_start(TlSema *s, TlBorder border, TlValue *x, TlValue *exte
     if (tl_dtype_bits(x->type->dtype) <= 32) /* is near */
         return tl_cast(&s->b, x, TL_I64);
     TlDtype d = is_u64 ? TL_U64 : TL_I64;
-    TlValue *period = tl_cast(&s->b, period_of(s, border, extent), d);
+    TlValue *period = tl_cast(&s->b, tl_border_period(&s->b, way_of(border), extent), d);
     x = tl_binary(&s->b, TL_OP_REM, tl_cast(&s->b, x, d), period);
     return tl_cast(&s->b, x, TL_I64);
 }

@@ -113,7 +113,7 @@ static bool is_moved_back(const Slice *s, const TlValue *v, int steps)
     if (!op || op->nregions || steps == 0)
         return false;
     if (op->opcode == TL_OP_MIN || op->opcode == TL_OP_SELECT || op->opcode == TL_OP_REM ||
-        op->opcode == TL_OP_SUB)
+        op->opcode == TL_OP_SUB || op->opcode == TL_OP_BORDER)
         return tl_lint_mentions(s->l, v, s->view, s->axis);
     for (uint32_t i = 0; i < op->nin; i++)
         if (is_moved_back(s, tl_in(op, i), steps - 1))

@@ -35,9 +35,23 @@ typedef enum TlAttrId {
 } TlAttrId;
 
 typedef enum TlAttrForm {
-    TL_FORM_INT, TL_FORM_FLAG, TL_FORM_STR, TL_FORM_INTS, TL_FORM_CONST, TL_FORM_AXES,
-    TL_FORM_COMBINE, TL_FORM_RMW, TL_FORM_ORDER, TL_FORM_SCOPE, TL_FORM_CACHE, TL_FORM_EVICT,
-    TL_FORM_PRECISION, TL_FORM_ROUND, TL_FORM_APPROX, TL_FORM_SPAN
+    TL_FORM_INT,
+    TL_FORM_FLAG,
+    TL_FORM_STR,
+    TL_FORM_INTS,
+    TL_FORM_CONST,
+    TL_FORM_AXES,
+    TL_FORM_COMBINE,
+    TL_FORM_RMW,
+    TL_FORM_ORDER,
+    TL_FORM_SCOPE,
+    TL_FORM_CACHE,
+    TL_FORM_EVICT,
+    TL_FORM_PRECISION,
+    TL_FORM_ROUND,
+    TL_FORM_APPROX,
+    TL_FORM_WAY,
+    TL_FORM_SPAN
 } TlAttrForm;
 
 typedef enum TlCombine {
@@ -78,6 +92,11 @@ typedef enum TlApprox {
 #define APPROX(ID, text) TL_APPROX_##ID,
 #include "ir/enums.def"
 } TlApprox;
+
+typedef enum TlWay {
+#define WAY(ID, text) TL_WAY_##ID,
+#include "ir/enums.def"
+} TlWay;
 
 /* How one axis of a view is indexed; the operand at the same position gives the start or index. */
 typedef enum TlAxisKind {

@@ -111,6 +111,10 @@ static const char *const round_names[] = {
 #define ROUND(ID, text) text,
 #include "ir/enums.def"
     NULL};
+static const char *const way_names[] = {
+#define WAY(ID, text) text,
+#include "ir/enums.def"
+    NULL};
 
 static const char *const *family_names(TlAttrForm family)
 {
@@ -124,6 +128,7 @@ static const char *const *family_names(TlAttrForm family)
     case TL_FORM_PRECISION: return precision_names;
     case TL_FORM_ROUND: return round_names;
     case TL_FORM_APPROX: return approx_names;
+    case TL_FORM_WAY: return way_names;
     case TL_FORM_INT: case TL_FORM_FLAG: case TL_FORM_STR: case TL_FORM_INTS:
     case TL_FORM_CONST: case TL_FORM_AXES: case TL_FORM_SPAN: break;
     }

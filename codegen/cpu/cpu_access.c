@@ -185,7 +185,7 @@ static void clamped_interval(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef st
         return;
     }
     LLVMValueRef least = a->least[i], most = a->most[i];
-    bool ends = (least && most) || f->mirror;
+    bool ends = (least && most) || f->mirrored;
     a->bounded[i] = ends ? LLVMBuildICmp(g->b, LLVMIntSGT, extent, zero, "") : never;
     if (least) {
         a->bounded[i] = LLVMBuildAnd(g->b, a->bounded[i],
@@ -491,6 +491,12 @@ static void lane_interval(TlCpuGen *g, const TlCpuAccess *a, int i, const TlCpuA
     LLVMValueRef end = LLVMBuildAdd(g->b, j, tl_gen_int(&g->gen, at->width), "");
     s->full = LLVMBuildAnd(g->b, LLVMBuildICmp(g->b, LLVMIntSGE, j, lo, ""),
                            LLVMBuildICmp(g->b, LLVMIntSLE, end, hi, ""), "");
+    if (at->width > tl_nest_tested_width(g->plan, at->width)) {
+        add_condition(g, s,
+                      tl_cpu_lane_range(g, LLVMBuildSub(g->b, lo, j, ""),
+                                        LLVMBuildSub(g->b, hi, j, ""), at->width));
+        return;
+    }
     LLVMValueRef j32 =
         LLVMBuildAdd(g->b, tl_gen_splat(&g->gen, LLVMBuildTrunc(g->b, j, g->i32, ""), at->width),
                      tl_gen_iota(&g->gen, g->i32, at->width), "");

@@ -2,6 +2,8 @@
  * bounds of an index tile (clamped, or outside): a vector of what these allow, and lanes of it. */
 #include "codegen/cpu/cpu_access.h"
 
+enum { BITS = 8 };
+
 /* i1: do bounds leave the position's elements, but for the tile's padding, where they are? */
 static LLVMValueRef is_unbounded(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at,
                                  int64_t extent)
@@ -31,12 +33,12 @@ static LLVMValueRef clamp(TlCpuGen *g, LLVMValueRef x, LLVMValueRef least, LLVMV
     return tl_cpu_smaller(g, tl_cpu_larger(g, x, least), most);
 }
 
-/* In all lanes, in 32 bits: x, or a number of that sign which is as far from every lane. */
-static LLVMValueRef in_lanes(TlCpuGen *g, LLVMValueRef x, int w)
+/* In all lanes: x, or a number of that sign which is as far from every lane. */
+static LLVMValueRef in_lanes(TlCpuGen *g, LLVMValueRef x, LLVMTypeRef type, int w)
 {
-    LLVMValueRef far = tl_gen_int(&g->gen, INT16_MAX);
+    LLVMValueRef far = tl_gen_int(&g->gen, TL_NEST_LANES);
     x = clamp(g, x, LLVMBuildNeg(g->b, far, ""), far);
-    return tl_gen_splat(&g->gen, LLVMBuildTrunc(g->b, x, g->i32, ""), w);
+    return tl_gen_splat(&g->gen, LLVMBuildTrunc(g->b, x, type, ""), w);
 }
 
 /* The axis of the lanes, if that is an index tile; -1: it is not. */
@@ -59,7 +61,6 @@ static LLVMValueRef border_vector(TlCpuGen *g, TlOp *op, TlCpuAccess *a, const T
 {
     TlType elem = tl_cpu_elem_of(op->out[0]->type);
     int w = at->width, bytes = (int)tl_gen_elem_bytes(&elem);
-    bool fits = a->a->axis[i].affine.fits;
     LLVMValueRef lanes = tl_gen_int(&g->gen, w), low = a->low[i], high = a->high[i],
                  last = tl_cpu_larger(g, low, LLVMBuildSub(g->b, high, lanes, "")),
                  first = clamp(g, here, low, last), n = LLVMBuildSub(g->b, high, first, "");
@@ -70,28 +71,41 @@ static LLVMValueRef border_vector(TlCpuGen *g, TlOp *op, TlCpuAccess *a, const T
     n = clamp(g, n, tl_gen_int(&g->gen, 0), lanes);
     if (s.uniform)
         n = LLVMBuildSelect(g->b, s.uniform, n, tl_gen_int(&g->gen, 0), "");
-    LLVMValueRef number = tl_gen_iota(&g->gen, g->i32, w),
-                 other = tl_cpu_outside(g, a, &elem, &moved),
-                 all = tl_gen_splat(&g->gen, LLVMBuildTrunc(g->b, n, g->i32, ""), w);
-    LLVMValueRef read = LLVMBuildICmp(g->b, LLVMIntSLT, number, all, ""),
+    LLVMTypeRef type = LLVMIntTypeInContext(g->c, (unsigned)(BITS * bytes)); /* as lanes are wide */
+    LLVMValueRef number = tl_gen_iota(&g->gen, type, w),
+                 other = tl_cpu_outside(g, a, &elem, &moved), all = in_lanes(g, n, type, w);
+    LLVMValueRef read = tl_cpu_lane_range(g, tl_gen_int(&g->gen, 0), n, w),
                  x = tl_cpu_masked_load(g, &elem, s.ptr, read, other, w, false);
     LLVMValueRef index = LLVMBuildSub(g->b, here, first, "");
-    index = LLVMBuildAdd(g->b, number, in_lanes(g, index, w), "");
-    if (fits) {
-        LLVMValueRef end = LLVMBuildSub(g->b, all, tl_gen_splat(&g->gen, tl_cpu_i32(g, 1), w), "");
-        index = tl_cpu_larger(g, tl_cpu_smaller(g, index, end), LLVMConstNull(LLVMTypeOf(index)));
+    index = LLVMBuildAdd(g->b, number, in_lanes(g, index, type, w), "");
+    if (a->least[i]) {
+        LLVMValueRef least = LLVMBuildSub(g->b, a->least[i], first, "");
+        index = tl_cpu_larger(g, index, in_lanes(g, least, type, w));
     }
-    if (!fits && a->least[i])
-        index = tl_cpu_larger(g, index, in_lanes(g, LLVMBuildSub(g->b, a->least[i], first, ""), w));
-    if (!fits && a->most[i])
-        index = tl_cpu_smaller(g, index, in_lanes(g, LLVMBuildSub(g->b, a->most[i], first, ""), w));
+    if (a->most[i]) {
+        LLVMValueRef most = LLVMBuildSub(g->b, a->most[i], first, "");
+        index = tl_cpu_smaller(g, index, in_lanes(g, most, type, w));
+    }
     LLVMValueRef inside = LLVMBuildICmp(g->b, LLVMIntULT, index, all, "");
     x = tl_gen_to_mem(&g->gen, &elem, x);
     x = tl_gen_from_mem(&g->gen, &elem, tl_cpu_permute(g, x, bytes, index));
-    return fits ? x : LLVMBuildSelect(g->b, inside, x, other, "");
+    return LLVMBuildSelect(g->b, inside, x, other, "");
 }
 
-/* ---- at the other end, or mirrored ---- */
+/* A position is inside most often, and a remainder takes longer than all else of a program's
+ * beginning: scalars ask first. */
+LLVMValueRef tl_cpu_eval_border(TlCpuGen *g, TlOp *op, LLVMValueRef *in)
+{
+    if (tl_gen_width_of(in[0]) > 1)
+        return tl_gen_elementwise(&g->gen, op, in);
+    bool is_signed = tl_is_signed(tl_in(op, 0)->type->dtype);
+    LLVMValueRef x = LLVMBuildIntCast2(g->b, in[0], g->i64, is_signed, "");
+    TlCpuFork f = tl_cpu_fork(g, LLVMBuildICmp(g->b, LLVMIntULT, x, in[1], ""));
+    tl_cpu_fork_else(g, &f, x);
+    return tl_cpu_fork_end(g, &f, tl_gen_elementwise(&g->gen, op, in));
+}
+
+/* ---- the first or last element, again and again; at the other end, or mirrored ---- */
 
 /* Lanes in the other order. */
 static LLVMValueRef reversed(TlCpuGen *g, LLVMValueRef x)
@@ -106,40 +120,83 @@ static LLVMValueRef reversed(TlCpuGen *g, LLVMValueRef x)
 
 /* Those of the vector's elements that are inside, from position `from` on; others are 0. */
 static LLVMValueRef inside_vector(TlCpuGen *g, const TlType *elem, TlCpuAccess *a,
-                                  const TlCpuAt *at, int i, LLVMValueRef from, LLVMValueRef also)
+                                  const TlCpuAt *at, int i, LLVMValueRef from)
 {
     int w = at->width;
-    LLVMValueRef lane = tl_gen_iota(&g->gen, g->i64, w),
-                 extent = tl_gen_splat(&g->gen, a->view->extent[i], w),
-                 read = LLVMBuildICmp(g->b, LLVMIntULT,
-                                      LLVMBuildAdd(g->b, lane, tl_gen_splat(&g->gen, from, w), ""),
-                                      extent, "");
+    LLVMValueRef to = a->view->extent[i];
     TlCpuAt moved = *at;
     moved.idx[at->lane] = LLVMBuildSub(g->b, from, a->start[i], "");
     TlCpuSpot s = tl_cpu_view_spot(g, a, &moved, true);
     TL_ASSERT(!s.mask && !s.apart, "a border's vector has gaps");
     if (s.uniform)
-        read = LLVMBuildAnd(g->b, read, tl_gen_splat(&g->gen, s.uniform, w), "");
-    if (also)
-        read = LLVMBuildAnd(g->b, read, also, "");
+        to = LLVMBuildSelect(g->b, s.uniform, to, tl_gen_int(&g->gen, 0), "");
+    LLVMValueRef read =
+        tl_cpu_lane_range(g, LLVMBuildNeg(g->b, from, ""), LLVMBuildSub(g->b, to, from, ""), w);
     return tl_cpu_masked_load(g, elem, s.ptr, read, tl_gen_const(&g->gen, elem, 0, w), w, false);
+}
+
+/* The row of elements at a position of the axis (one, where it has no rows), again and again, as
+ * lanes from `here` on have it; is: there is one, else zeros. */
+static LLVMValueRef repeated(TlCpuGen *g, const TlType *elem, TlCpuAccess *a, const TlCpuAt *at,
+                             int i, LLVMValueRef position, LLVMValueRef is)
+{
+    int64_t unit = a->a->axis[i].affine.unit;
+    int n = unit ? (int)unit : 1, w = at->width;
+    LLVMValueRef v = LLVMGetPoison(tl_gen_vec(tl_gen_elem_type(&g->gen, elem), w)),
+                 lane[TL_NEST_LANES], rows = tl_gen_int(&g->gen, n);
+    TlCpuAt one = *at;
+    for (int k = 0; k < n; k++) { /* rows begin with the nest */
+        LLVMValueRef by = LLVMBuildAdd(g->b, at->idx[at->lane], tl_gen_int(&g->gen, k), "");
+        by = LLVMBuildAdd(g->b, position, LLVMBuildURem(g->b, by, rows, ""), "");
+        one.idx[at->lane] = LLVMBuildSub(g->b, by, a->start[i], "");
+        LLVMValueRef p = tl_cpu_view_spot(g, a, &one, true).ptr;
+        p = LLVMBuildSelect(g->b, is, p, tl_cpu_zero_row(g), "");
+        v = LLVMBuildInsertElement(g->b, v, tl_cpu_plain_load(g, a, elem, p, 1),
+                                   tl_cpu_i32(g, (uint64_t)k), "");
+    }
+    for (int k = 0; k < w; k++)
+        lane[k] = tl_cpu_i32(g, (uint64_t)(k % n));
+    return LLVMBuildShuffleVector(g->b, v, LLVMGetPoison(LLVMTypeOf(v)),
+                                  LLVMConstVector(lane, (unsigned)w), "");
+}
+
+/* Where bounds are those of the view: what is inside of the vector, and beside that its ends.
+ *
+ *     positions  -2  -1   0   1      lanes  .  .  0  1   and  0  0  .  . */
+static LLVMValueRef ended_vector(TlCpuGen *g, const TlType *elem, TlCpuAccess *a, TlCpuAt *at,
+                                 int i, LLVMValueRef here)
+{
+    int64_t row = a->a->axis[i].affine.unit ? a->a->axis[i].affine.unit : 1;
+    LLVMValueRef n = a->view->extent[i], zero = tl_gen_int(&g->gen, 0),
+                 last = LLVMBuildSub(g->b, n, tl_gen_int(&g->gen, row), ""),
+                 is = tl_cpu_both(g, tl_cpu_view_spot(g, a, at, true).uniform,
+                                  LLVMBuildICmp(g->b, LLVMIntSGT, n, zero, "")),
+                 before = LLVMBuildNeg(g->b, here, ""),
+                 below = tl_cpu_lane_range(g, zero, before, at->width),
+                 inside = tl_cpu_lane_range(g, before, LLVMBuildSub(g->b, n, here, ""), at->width),
+                 x = inside_vector(g, elem, a, at, i, here),
+                 ends = LLVMBuildSelect(g->b, below, repeated(g, elem, a, at, i, zero, is),
+                                        repeated(g, elem, a, at, i, last, is), "");
+    x = LLVMBuildSelect(g->b, inside, x, ends, "");
+    bool other = a->a->place.other; /* of rows outside */
+    return other ? LLVMBuildSelect(g->b, is, x, tl_cpu_outside(g, a, elem, at), "") : x;
 }
 
 /* The other vector that one from `here` on takes from: from its first element to behind its last.
  * Returned: does it have all lanes that are outside, of one end? Below, those are from 0 on; above,
  * they end with the array. Of arrays of few elements, or far from them, it may not. */
-static LLVMValueRef find_other(TlCpuGen *g, TlMirror way, LLVMValueRef here, LLVMValueRef end,
+static LLVMValueRef find_other(TlCpuGen *g, TlWay way, LLVMValueRef here, LLVMValueRef end,
                                LLVMValueRef n, LLVMValueRef *out_from)
 {
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), one = tl_gen_int(&g->gen, 1),
                  below = LLVMBuildICmp(g->b, LLVMIntSLT, here, zero, ""),
                  above = LLVMBuildNot(g->b, below, ""), from, to;
-    if (way == TL_MIRROR_WRAP) {
+    if (way == TL_WAY_WRAP) {
         LLVMValueRef by = LLVMBuildSelect(g->b, below, n, LLVMBuildNeg(g->b, n, ""), "");
         from = LLVMBuildAdd(g->b, here, by, "");
         to = LLVMBuildAdd(g->b, end, by, "");
     } else { /* position x is at `sum` - x */
-        int64_t last = way == TL_MIRROR_REFLECT ? 0 : -1;
+        int64_t last = way == TL_WAY_REFLECT ? 0 : -1;
         LLVMValueRef sum = LLVMBuildAdd(g->b, n, n, "");
         sum = LLVMBuildSub(g->b, sum, tl_gen_int(&g->gen, last + 2), "");
         sum = LLVMBuildSelect(g->b, below, tl_gen_int(&g->gen, last), sum, "");
@@ -149,8 +206,7 @@ static LLVMValueRef find_other(TlCpuGen *g, TlMirror way, LLVMValueRef here, LLV
     *out_from = from;
     LLVMValueRef begins = LLVMBuildICmp(g->b, LLVMIntSGE, from, zero, ""),
                  ends = LLVMBuildICmp(g->b, LLVMIntSLE, to, n, ""),
-                 has =
-                     LLVMBuildSelect(g->b, way == TL_MIRROR_WRAP ? below : above, begins, ends, ""),
+                 has = LLVMBuildSelect(g->b, way == TL_WAY_WRAP ? below : above, begins, ends, ""),
                  one_end =
                      LLVMBuildOr(g->b, above, LLVMBuildICmp(g->b, LLVMIntSLE, end, n, ""), "");
     return LLVMBuildAnd(g->b, has, one_end, "");
@@ -165,43 +221,70 @@ static LLVMValueRef mirrored_vector(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpu
                                     LLVMValueRef here)
 {
     TlType elem = tl_cpu_elem_of(op->out[0]->type);
-    TlMirror way = a->a->axis[i].affine.mirror;
+    TlWay way = a->a->axis[i].affine.way;
     int w = at->width;
     LLVMValueRef n = a->view->extent[i], from,
                  end = LLVMBuildAdd(g->b, here, tl_gen_int(&g->gen, w), "");
     TlCpuFork f = tl_cpu_fork(g, find_other(g, way, here, end, n, &from));
-    LLVMValueRef position = LLVMBuildAdd(g->b, tl_gen_iota(&g->gen, g->i64, w),
-                                         tl_gen_splat(&g->gen, here, w), ""),
-                 outside =
-                     LLVMBuildICmp(g->b, LLVMIntUGE, position, tl_gen_splat(&g->gen, n, w), ""),
-                 turned = way == TL_MIRROR_WRAP ? outside : reversed(g, outside),
-                 x = inside_vector(g, &elem, a, at, i, here, NULL),
-                 y = inside_vector(g, &elem, a, at, i, from, turned);
-    y = way == TL_MIRROR_WRAP ? y : reversed(g, y);
-    tl_cpu_fork_else(g, &f, LLVMBuildSelect(g->b, outside, y, x, ""));
+    LLVMValueRef inside = tl_cpu_lane_range(g, LLVMBuildNeg(g->b, here, ""),
+                                            LLVMBuildSub(g->b, n, here, ""), w),
+                 x = inside_vector(g, &elem, a, at, i, here),
+                 y = inside_vector(g, &elem, a, at, i, from);
+    y = way == TL_WAY_WRAP ? y : reversed(g, y);
+    tl_cpu_fork_else(g, &f, LLVMBuildSelect(g->b, inside, x, y, ""));
     return tl_cpu_fork_end(g, &f, tl_cpu_load_apart(g, op, a, at));
 }
 
-/* Where bounds of an index tile change something. NULL: there is no instruction for that. A vector
- * whose numbers of i32 wrap, so that it has both ends of the view, is seldom. */
+/* A vector of which bounds of an index tile may change something. One whose numbers of i32 wrap, so
+ * that it has both ends of the view, is seldom. */
+static LLVMValueRef changed_vector(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at, int i,
+                                   LLVMValueRef here)
+{
+    if (a->a->axis[i].affine.mirrored)
+        return mirrored_vector(g, op, a, at, i, here);
+    const TlNestAffine *f = &a->a->axis[i].affine;
+    TlType elem = tl_cpu_elem_of(op->out[0]->type);
+    if (f->dtype != TL_I32)
+        return f->fits ? ended_vector(g, &elem, a, at, i, here)
+                       : border_vector(g, op, a, at, i, here);
+    here = LLVMBuildSExt(g->b, LLVMBuildTrunc(g->b, here, g->i32, ""), g->i64, "");
+    LLVMValueRef most = tl_gen_int(&g->gen, (int64_t)INT32_MAX - at->width);
+    TlCpuFork fork = tl_cpu_fork(g, LLVMBuildICmp(g->b, LLVMIntSLE, here, most, ""));
+    tl_cpu_fork_else(g, &fork,
+                     f->fits ? ended_vector(g, &elem, a, at, i, here)
+                             : border_vector(g, op, a, at, i, here));
+    return tl_cpu_fork_end(g, &fork, tl_cpu_load_apart(g, op, a, at));
+}
+
+/* Can it be made of vectors? Rows of elements at an edge or the other end can. */
+static bool has_border_vector(const TlCpuGen *g, const TlNestAffine *f, int bytes, int width)
+{
+    enum { MOST_ROW = 8 };
+    if (!g->m.masks && bytes < 4)
+        return false;
+    if (f->unit)
+        return f->unit <= MOST_ROW && f->unit <= width && f->dtype == TL_I64 &&
+               (f->mirrored ? f->way == TL_WAY_WRAP : f->fits);
+    return f->mirrored || f->fits || tl_cpu_can_permute(g, bytes, width);
+}
+
+/* The same; of a nest's vectors at a border, most loads have all inside. NULL: there is no
+ * instruction for what bounds change. */
 static LLVMValueRef load_border(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at)
 {
     TlType elem = tl_cpu_elem_of(op->out[0]->type);
     int i = lane_tile(a, at), bytes = (int)tl_gen_elem_bytes(&elem);
-    if (i < 0 || !a->low[i] || a->a->axis[i].affine.unit || (!g->m.masks && bytes < 4))
+    if (i < 0 || !a->low[i] || !has_border_vector(g, &a->a->axis[i].affine, bytes, at->width))
         return NULL;
-    LLVMValueRef here = LLVMBuildAdd(g->b, a->start[i], at->idx[at->lane], "");
-    if (a->a->axis[i].affine.mirror)
-        return mirrored_vector(g, op, a, at, i, here);
-    if (!tl_cpu_can_permute(g, bytes, at->width))
-        return NULL;
-    if (a->a->axis[i].affine.dtype != TL_I32)
-        return border_vector(g, op, a, at, i, here);
-    here = LLVMBuildSExt(g->b, LLVMBuildTrunc(g->b, here, g->i32, ""), g->i64, "");
-    LLVMValueRef most = tl_gen_int(&g->gen, (int64_t)INT32_MAX - at->width);
-    TlCpuFork f = tl_cpu_fork(g, LLVMBuildICmp(g->b, LLVMIntSLE, here, most, ""));
-    tl_cpu_fork_else(g, &f, border_vector(g, op, a, at, i, here));
-    return tl_cpu_fork_end(g, &f, tl_cpu_load_apart(g, op, a, at));
+    LLVMValueRef here = LLVMBuildAdd(g->b, a->start[i], at->idx[at->lane], ""),
+                 end = LLVMBuildAdd(g->b, here, tl_gen_int(&g->gen, at->width), "");
+    TlCpuSpot s = tl_cpu_view_spot(g, a, at, true);
+    TL_ASSERT(!s.mask && !s.apart, "a border's vector has gaps");
+    LLVMValueRef inside = LLVMBuildAnd(g->b, LLVMBuildICmp(g->b, LLVMIntSGE, here, a->low[i], ""),
+                                       LLVMBuildICmp(g->b, LLVMIntSLE, end, a->high[i], ""), "");
+    TlCpuFork f = tl_cpu_fork(g, tl_cpu_both(g, s.uniform, inside));
+    tl_cpu_fork_else(g, &f, tl_cpu_plain_load(g, a, &elem, s.ptr, at->width));
+    return tl_cpu_fork_end(g, &f, changed_vector(g, op, a, at, i, here));
 }
 
 /* Where bounds of an index tile may change something. The last vector of a tile with padding is
@@ -344,11 +427,10 @@ LLVMValueRef tl_cpu_load_pattern_border(TlCpuGen *g, TlOp *op, TlCpuAccess *a, T
                  lane = pattern_numbers(g, a, i, group, w, &is_near), is_there;
     if (s.uniform)
         n = LLVMBuildSelect(g->b, s.uniform, n, tl_gen_int(&g->gen, 0), "");
-    LLVMValueRef read =
-        LLVMBuildICmp(g->b, LLVMIntSLT, tl_gen_iota(&g->gen, g->i32, w), in_lanes(g, n, w), "");
+    LLVMValueRef read = tl_cpu_lane_range(g, tl_gen_int(&g->gen, 0), n, w);
     if (lane) {
         lane = LLVMBuildSub(g->b, lane, low_words(g, from, w), "");
-        is_there = LLVMBuildICmp(g->b, LLVMIntULT, lane, in_lanes(g, n, w), "");
+        is_there = LLVMBuildICmp(g->b, LLVMIntULT, lane, in_lanes(g, n, g->i32, w), "");
     } else {
         LLVMValueRef index = tl_cpu_index_tile(g, a, i, at), extent = a->view->extent[i], is_inside;
         lane = LLVMBuildSub(g->b, index, tl_gen_splat(&g->gen, from, w), "");

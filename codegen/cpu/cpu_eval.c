@@ -3,7 +3,7 @@
  * (memo). */
 #include <string.h>
 
-#include "codegen/cpu/cpu.h"
+#include "codegen/cpu/cpu_access.h"
 #include "passes/analysis/facts.h"
 #include "passes/analysis/picked.h"
 
@@ -259,7 +259,8 @@ LLVMValueRef tl_cpu_eval_elements(TlCpuGen *g, TlOp *op, TlCpuAt *at)
         in[i] = tl_in(op, i)->type->rank == 0 && op->opcode == TL_OP_SELECT && i == 0
                     ? tl_gen_scalar(&g->gen, tl_in(op, i))
                     : tl_cpu_eval(g, tl_in(op, i), at);
-    return tl_gen_elementwise(&g->gen, op, in);
+    return op->opcode == TL_OP_BORDER ? tl_cpu_eval_border(g, op, in)
+                                      : tl_gen_elementwise(&g->gen, op, in);
 }
 
 LLVMValueRef tl_cpu_eval_own(TlCpuGen *g, TlValue *v, TlCpuAt *at)

@@ -11,6 +11,9 @@ static const Permute PERMUTES[] = {
     {4, 8, {"avx2", "avx2"}, "llvm.x86.avx2.permd"},
     {8, 8, {"avx512f", "avx512f"}, "llvm.x86.avx512.permvar.di.512"},
     {8, 4, {"avx512f", "avx512vl"}, "llvm.x86.avx512.permvar.di.256"},
+    {2, 32, {"avx512bw", "avx512bw"}, "llvm.x86.avx512.permvar.hi.512"},
+    {1, 64, {"avx512vbmi", "avx512vbmi"}, "llvm.x86.avx512.permvar.qi.512"},
+    {1, 32, {"avx512vbmi", "avx512vl"}, "llvm.x86.avx512.permvar.qi.256"},
     {2, 16, {"avx512bw", "avx512vl"}, "llvm.x86.avx512.permvar.hi.256"},
     {1, 16, {"avx512bw", "avx512vl"}, "llvm.x86.ssse3.pshuf.b.128"}};
 /* Of two vectors: the index counts on from the first to the second. */

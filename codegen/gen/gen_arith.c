@@ -177,6 +177,7 @@ static LLVMValueRef portable_op(TlGen *g, TlOpcode opcode, TlDtype d, LLVMValueR
     case TL_OP_GE: return compare(g, opcode, f, s, a, b);
     case TL_OP_SELECT:
     case TL_OP_CAST:
+    case TL_OP_BORDER:
     case TL_OP_BITCAST:
     case TL_OP_POINTER:
     case TL_OP_ADDRESS: /* tl_gen_elementwise */
@@ -272,6 +273,33 @@ static bool is_sum_or_product(TlOpcode opcode)
     return opcode == TL_OP_ADD || opcode == TL_OP_SUB || opcode == TL_OP_MUL;
 }
 
+/* In 64 bits, as tl_border_position. */
+static LLVMValueRef border(TlGen *g, const TlOp *op, LLVMValueRef x, LLVMValueRef extent)
+{
+    TlWay way = (TlWay)tl_attr_int(op, TL_ATTR_WAY, 0);
+    bool is_signed = tl_is_signed(tl_in(op, 0)->type->dtype);
+    LLVMValueRef one = like(extent, 1), period = extent, below = NULL;
+    x = LLVMBuildIntCast2(g->b, x, LLVMTypeOf(extent), is_signed, "");
+    if (way == TL_WAY_REFLECT)
+        period = LLVMBuildSub(g->b, period, one, "");
+    if (way != TL_WAY_WRAP)
+        period = LLVMBuildShl(g->b, period, one, "");
+    period = tl_gen_int_extreme(g, true, true, period, one);
+    if (is_signed) {
+        below = LLVMBuildICmp(g->b, LLVMIntSLT, x, like(x, 0), "");
+        x = select_(g, below,
+                    way == TL_WAY_REFLECT ? LLVMBuildNeg(g->b, x, "") : LLVMBuildNot(g->b, x, ""),
+                    x);
+    }
+    LLVMValueRef r = LLVMBuildURem(g->b, x, period, "");
+    if (way == TL_WAY_WRAP && !below)
+        return r;
+    if (way == TL_WAY_WRAP)
+        return select_(g, below, LLVMBuildSub(g->b, LLVMBuildSub(g->b, extent, one, ""), r, ""), r);
+    LLVMValueRef end = way == TL_WAY_REFLECT ? period : LLVMBuildSub(g->b, period, one, "");
+    return tl_gen_int_extreme(g, false, true, r, LLVMBuildSub(g->b, end, r, ""));
+}
+
 LLVMValueRef tl_gen_elementwise(TlGen *g, const TlOp *op, LLVMValueRef *in)
 {
     TL_ASSERT(op->nin > 0 && op->nout == 1, "%s of %u operands", tl_op_info(op->opcode)->text,
@@ -286,6 +314,8 @@ LLVMValueRef tl_gen_elementwise(TlGen *g, const TlOp *op, LLVMValueRef *in)
                            tl_attr_flag(op, TL_ATTR_NOSAT));
     if (op->opcode == TL_OP_BITCAST)
         return bitcast(g, op, in[0]);
+    if (op->opcode == TL_OP_BORDER)
+        return border(g, op, in[0], in[1]);
     if (op->opcode == TL_OP_POINTER)
         return LLVMBuildIntToPtr(g->b, in[0], tl_gen_vec(g->ptr, tl_gen_width_of(in[0])), "");
     if (op->opcode == TL_OP_ADDRESS)

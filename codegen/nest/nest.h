@@ -6,7 +6,6 @@
 #include "codegen/nest/dot_insn.h"
 #include "ir/rewrite.h"
 #include "passes/analysis/axis_info.h"
-#include "passes/analysis/border_index.h"
 
 struct TlNests;
 
@@ -21,6 +20,7 @@ typedef struct TlNestMachine {
      * AMD's and on those with microcode against leaks, stores everywhere. */
     bool each_load, each_store;
     bool masks;       /* fast masks for elements of every size */
+    bool mask_bits;   /* which are the bits of integers */
     bool fma;         /* of f32 and f64, as instructions */
     bool thirds;      /* loads of every third element, all three at once */
 } TlNestMachine;
@@ -112,7 +112,8 @@ typedef struct TlNestAffine {
         *most; /* tiles of one number; both NULL: it is a slice, with i32 of 2^31 elements */
     bool least_wins; /* where it is above the other one */
     bool fits;       /* both are inside of the view unless that is empty */
-    TlMirror mirror; /* outside of the view it is this, without bounds */
+    bool mirrored;   /* outside of the view it is as `way` says, without bounds */
+    TlWay way;
     /* Rows of `unit` elements, which the terms and bounds count (nest_fold.c): element j is number
      * (sum + j / unit, within the bounds) * unit + j % unit + behind. 0: each is its own. */
     int64_t unit, behind;
@@ -135,7 +136,7 @@ typedef struct TlNestAxis {
 static inline bool tl_nest_is_clamped(const TlNestAxis *x)
 {
     const TlNestAffine *f = &x->affine;
-    return f->least || f->most || f->mirror || f->period || f->unit;
+    return f->least || f->most || f->mirrored || f->period || f->unit;
 }
 /* A memory op: what is known of it before the run. */
 typedef struct TlNestAccess {
@@ -524,6 +525,7 @@ typedef struct TlNest {
      * for all inside, it asks itself. */
     TL_VEC(const struct TlNestSliding *) sliding_rows;
     int column_width; /* 0: the width */
+    bool unasked;     /* it accesses what is not asked of */
     bool differs; /* values may differ outside, as they depend on more than what is inside */
     bool outside; /* from some position on along the lanes nothing is inside */
     /* Loads of which a row is outside read zeros there, instead of testing all of the nest. */
@@ -916,6 +918,7 @@ int tl_nest_access_width(const TlNests *plan, const TlNestAccess *a, int limit, 
 /* As many lanes as a register has indices. Masks of more take LLVM twice the time, for lanes that
  * are few. */
 int tl_nest_tested_width(const TlNests *plan, int width);
+int tl_nest_wide_tests(const TlNests *plan, const TlNest *n); /* lanes of a nest that is split */
 /* Rows of a block that registers hold well while it is transposed. */
 int tl_nest_transpose_width(const TlNests *plan, TlDtype dtype);
 /* nest_inside.c. Names what a nest evaluates, accesses and stores, with the dimension of each that

@@ -197,18 +197,41 @@ static const TlValue *without_splat(const TlValue *v)
     return scalar ? scalar : v;
 }
 
+/* Is v how many positions the axis has, or of rows of so many elements? (unit 0: none) */
+static bool is_length(const TlNests *plan, const TlValue *v, const TlValue *view, uint32_t axis,
+                      int64_t unit)
+{
+    TlWideInt n, all;
+    if (!unit)
+        return tl_axis_is_extent(plan->axis, v, view, axis);
+    if (!view->def || view->def->opcode != TL_OP_VIEW)
+        return false;
+    const TlValue *elements = tl_in(view->def, 1 + axis);
+    const TlOp *mul = elements->def;
+    if (tl_const_int_value(elements, &all))
+        return tl_const_int_value(v, &n) && n * unit == all;
+    if (!mul || mul->opcode != TL_OP_MUL || !tl_const_int_value(tl_in(mul, 1), &n) || n != unit)
+        return false;
+    const TlOp *of = tl_axis_plain(plan->axis, tl_in(mul, 0))->def;
+    return of && of->opcode == TL_OP_EXTENT &&
+           tl_axis_is_extent(plan->axis, v, tl_in(of, 0),
+                             (uint32_t)tl_attr_int(of, TL_ATTR_AXIS, 0));
+}
+
 /* Are its bounds 0 or more, and the last position of the view's axis? */
 static bool fits(const TlNests *plan, const TlNestAffine *a, const TlValue *view, uint32_t axis)
 {
     TlWideInt least, n;
-    if (!a->least || !a->most || a->least_wins ||
-        !tl_const_int_value(without_splat(a->least), &least))
+    if (!a->least || !a->most || a->least_wins || a->behind ||
+        !tl_const_int_value(without_splat(a->least), &least) || least)
         return false;
-    const TlOp *last = tl_axis_plain(plan->axis, without_splat(a->most))->def;
+    const TlValue *most = tl_axis_plain(plan->axis, without_splat(a->most));
+    const TlOp *last = most->def;
     for (uint32_t i = 0; last && last->opcode == TL_OP_ADD && i < 2; i++)
         if (tl_const_int_value(tl_in(last, i), &n) && n == -1)
-            return least == 0 && tl_axis_is_extent(plan->axis, tl_in(last, 1 - i), view, axis);
-    return false;
+            return is_length(plan, tl_in(last, 1 - i), view, axis, a->unit);
+    const TlDim *d = a->unit ? NULL : tl_axis_param_extent(plan->fn, view, axis);
+    return d && d->kind == TILE_DIM_CONST && tl_const_int_value(most, &n) && n == d->value - 1;
 }
 
 /* Is v all elements of rows, the ones behind the others, and a number more? The rows, of so many
@@ -252,15 +275,19 @@ static TlNestAffine find_affine(const TlNests *plan, TlValue *v, bool loads, con
 {
     TlNestAffine a = {.is = true};
     int iotas = 0;
-    TlValue *all = v, *mirrored = NULL;
-    a.mirror = loads ? tl_border_index(v, view, axis, &mirrored) : TL_MIRROR_NONE;
-    if (a.mirror) {
+    TlValue *all = v;
+    v = loads ? find_rows(&a, v) : v;
+    const TlOp *border = loads && v->def && v->def->opcode == TL_OP_BORDER ? v->def : NULL;
+    if (border) {
+        TlValue *x = tl_in(border, 0);
         a.dtype = TL_I64;
-        bool is = mirrored->type->dtype == TL_I64 && mirrored->type->rank == 1 &&
-                  add_terms(&a, mirrored, false, &iotas, 0) && iotas == 1 && is_moderate(plan, &a);
+        a.mirrored = true;
+        a.way = (TlWay)tl_attr_int(border, TL_ATTR_WAY, 0);
+        bool is = x->type->dtype == TL_I64 && x->type->rank == 1 && !a.behind &&
+                  is_length(plan, without_splat(tl_in(border, 1)), view, axis, a.unit) &&
+                  add_terms(&a, x, false, &iotas, 0) && iotas == 1 && is_moderate(plan, &a);
         return is ? a : (TlNestAffine){.is = false};
     }
-    v = loads ? find_rows(&a, v) : v;
     if (v->def && v->def->opcode == TL_OP_CAST && v->type->dtype == TL_I64 &&
         tl_in(v->def, 0)->type->dtype == TL_I32)
         all = v = tl_in(v->def, 0);
@@ -306,10 +333,11 @@ static void find_slices(TlNests *plan, TlNestAccess *a)
         TlNestAffine *f = &a->axis[i].affine;
         if (p->axes[i].kind == TL_AXIS_TILE)
             *f = find_affine(plan, p->index[i].value, a->loads, p->base, i);
+        f->is &= !f->mirrored || !p->other;
         bool in_vectors = tl_place_dim(p, i) == lane && stride_of(plan->fn, p->base, i) == 1;
         if ((f->period || f->unit) && !in_vectors)
             *f = (TlNestAffine){.is = false};
-        f->fits = f->is && !f->unit && fits(plan, f, p->base, i);
+        f->fits = f->is && fits(plan, f, p->base, i);
         if (!f->is || f->unit || tl_nest_is_clamped(&a->axis[i]))
             continue;
         if (!axes) {

@@ -24,20 +24,21 @@ static bool is_generic(const TlLlvm *l)
 TlNestMachine tl_nest_machine(const TlLlvm *l)
 {
     bool wide = tl_llvm_has_feature(l, "avx512f"), avx2 = tl_llvm_has_feature(l, "avx2"),
-         sve = tl_llvm_has_feature(l, "sve");
-    return (TlNestMachine){
-        .l = l,
-        .vector_bytes = wide   ? 64
-                        : avx2 ? 32
-                               : 16,
-        .nregs = wide || tl_llvm_has_feature(l, "neon") ? 32 : 16,
-        .gathers = avx2 || sve,
-        .one_by_one = is_amd(l),
-        .each_load = !sve && (is_amd(l) || is_generic(l)),
-        .each_store = !sve,
-        .masks = sve || (tl_llvm_has_feature(l, "avx512bw") && tl_llvm_has_feature(l, "avx512vl")),
-        .fma = tl_llvm_has_feature(l, "fma") || tl_llvm_has_feature(l, "neon"),
-        .thirds = tl_llvm_has_feature(l, "neon")};
+         sve = tl_llvm_has_feature(l, "sve"),
+         mask_bits = tl_llvm_has_feature(l, "avx512bw") && tl_llvm_has_feature(l, "avx512vl");
+    return (TlNestMachine){.l = l,
+                           .vector_bytes = wide   ? 64
+                                           : avx2 ? 32
+                                                  : 16,
+                           .nregs = wide || tl_llvm_has_feature(l, "neon") ? 32 : 16,
+                           .gathers = avx2 || sve,
+                           .one_by_one = is_amd(l),
+                           .each_load = !sve && (is_amd(l) || is_generic(l)),
+                           .each_store = !sve,
+                           .masks = sve || mask_bits,
+                           .mask_bits = mask_bits,
+                           .fma = tl_llvm_has_feature(l, "fma") || tl_llvm_has_feature(l, "neon"),
+                           .thirds = tl_llvm_has_feature(l, "neon")};
 }
 
 /* ---- vectors interleaved and taken apart ---- */

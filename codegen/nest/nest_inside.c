@@ -73,6 +73,7 @@ static void add_slice(TlNest *n, TlNestAccess *a, uint32_t i, Lane lane)
 static void add_slices(TlNests *plan, TlNest *n, TlNestAccess *a, Lane lane)
 {
     n->differs |= !a->has_interval || a->asks || !a->bounds;
+    n->unasked |= !a->has_interval || a->asks;
     if (!a->has_interval || a->asks)
         return;
     tl_vec_push(plan->arena, &n->asks, (TlNestAsk){a, lane.dim, lane.times, lane.same});
@@ -106,10 +107,13 @@ static void add_access(TlNests *plan, TlNest *n, TlNestAccess *a, Lane lane, TlM
     for (uint32_t i = 0; p->axes && i < p->naxes; i++)
         if (p->axes[i].kind == TL_AXIS_TILE) {
             int64_t work = n->work;
+            uint32_t values = n->nvalues;
             n->differs = true;
             add_value(plan, n, p->index[i].value, ANY, seen);
-            if (a->axis[i].affine.is) /* computed at bounds only */
+            if (a->axis[i].affine.is) { /* computed at bounds only */
                 n->work = work;
+                n->nvalues = values;
+            }
         }
     if (p->mask)
         add_value(plan, n, p->mask, lane, seen);
@@ -353,6 +357,7 @@ static bool may_differ_by_row(const TlNest *n)
 
 void tl_nest_split(TlNests *plan, TlNest *n, int64_t extent, int step)
 {
+    enum { FEW = 8 }; /* vectors */
     TL_ASSERT(step > 0 && (step & (step - 1)) == 0, "%d lanes", step);
     bool has_end = n->end != INT64_MAX && n->nvalues <= TL_NEST_MOST_VALUES;
     n->unsplit = plan->check                        ? "all is checked"
@@ -376,6 +381,9 @@ void tl_nest_split(TlNests *plan, TlNest *n, int64_t extent, int step)
     bool reduces = n->kind != TL_NEST_FILL && n->kind != TL_NEST_STORE;
     for (uint32_t i = 0; i < n->asks.len && !reduces && n->end < 0; i++)
         n->begins |= may_begin_later(&n->asks.data[i]);
+    n->tested = tl_nest_wide_tests(plan, n);
+    if (n->begins && n->width > n->tested && extent < FEW * n->width)
+        n->width = n->tested; /* else much of a row comes before its first whole vector */
     bool is_one = n->width > 1 && n->width == n->form.padded[n->form.lane] && n->end < 0;
     n->split = is_one ? TL_NEST_ONE : TL_NEST_SPLIT;
     n->begins &= !is_one;

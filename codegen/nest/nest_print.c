@@ -360,11 +360,10 @@ static void put_nest(Print *p, const TlNest *n)
 
 /* ---- places ---- */
 
-static const char *const MIRRORS[] = {
-    [TL_MIRROR_NONE] = "",
-    [TL_MIRROR_WRAP] = ", outside at the other end",
-    [TL_MIRROR_REFLECT] = ", outside mirrored at the last element",
-    [TL_MIRROR_SYMMETRIC] = ", outside mirrored behind the last element"};
+static const char *const OUTSIDE[] = {[TL_WAY_WRAP] = ", outside at the other end",
+                                      [TL_WAY_REFLECT] = ", outside mirrored at the last element",
+                                      [TL_WAY_SYMMETRIC] =
+                                          ", outside mirrored behind the last element"};
 
 /* Index tiles of a load that are taken as slices. */
 static void put_slices(Print *p, const TlValue *v)
@@ -374,7 +373,7 @@ static void put_slices(Print *p, const TlValue *v)
         if (a->axis[i].affine.is)
             tl_sbuf_putf(p->out, ", axis %u as a %s%s", i,
                          a->axis[i].affine.period ? "pattern" : "slice",
-                         a->axis[i].affine.mirror          ? MIRRORS[a->axis[i].affine.mirror]
+                         a->axis[i].affine.mirrored        ? OUTSIDE[a->axis[i].affine.way]
                          : tl_nest_is_clamped(&a->axis[i]) ? " within its bounds"
                                                            : "");
 }

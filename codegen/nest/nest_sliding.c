@@ -108,7 +108,7 @@ static bool is_affine_further(const TlNestAffine *f, const TlNestAffine *g, int6
 {
     if (!f->is || !g->is || f->period || g->period || f->unit || g->unit ||
         f->nterms != g->nterms || f->dtype != g->dtype || !f->least != !g->least ||
-        !f->most != !g->most || f->mirror != g->mirror)
+        !f->most != !g->most || f->mirrored != g->mirrored || f->way != g->way)
         return false;
     *out = g->offset - f->offset;
     for (uint32_t k = 0; k < f->nterms; k++) {
@@ -346,7 +346,7 @@ static bool has_same_bounds(const TlNestAccess *a, const TlNestAccess *b)
     for (uint32_t i = 0; i < a->place.naxes; i++) {
         const TlNestAffine *f = &a->axis[i].affine, *g = &b->axis[i].affine;
         if (f->least != g->least || f->most != g->most || f->least_wins != g->least_wins ||
-            f->mirror != g->mirror || a->bounds != b->bounds)
+            f->mirrored != g->mirrored || f->way != g->way || a->bounds != b->bounds)
             return false;
     }
     return true;

@@ -116,6 +116,29 @@ int tl_nest_tested_width(const TlNests *plan, int width)
     return width < most ? width : most;
 }
 
+/* Where masks are bits and all that is asked lies side by side along the lanes, tests are as wide
+ * as a register of what is loaded and stored: what of a vector is inside is a shift. */
+int tl_nest_wide_tests(const TlNests *plan, const TlNest *n)
+{
+    int bytes = 1;
+    bool is = n->kind == TL_NEST_FILL || n->kind == TL_NEST_STORE;
+    if (!plan->m.mask_bits || !is || n->unasked)
+        return n->tested;
+    for (uint32_t i = 0; i < n->asks.len; i++) {
+        const TlNestAccess *a = n->asks.data[i].access;
+        int lane = n->asks.data[i].lane, own = tl_dtype_bytes(a->place.base->type->dtype);
+        if (lane == TL_NEST_NO_LANES)
+            continue;
+        if (lane < 0 || n->asks.data[i].times != 1 || a->row ||
+            tl_dtype_bits(a->place.base->type->dtype) < 8 || !tl_nest_is_contiguous_inside(a, lane))
+            return n->tested;
+        bytes = own > bytes ? own : bytes;
+    }
+    int lanes = plan->m.vector_bytes / bytes;
+    lanes = lanes < n->width ? lanes : n->width;
+    return lanes > n->tested ? lanes : n->tested;
+}
+
 int tl_nest_transpose_width(const TlNests *plan, TlDtype dtype)
 {
     int w = plan->m.vector_bytes / tl_dtype_bytes(dtype);
@@ -241,6 +264,21 @@ static int width_of_join(const TlNests *plan, const TlOp *op, int limit, const c
     return at_most(limit, n * w, "a reshape", why);
 }
 
+/* Is it an index tile of a load that is computed at bounds only, and there by few lanes? */
+static bool is_seldom_computed(const TlNests *plan, const TlOp *op, const TlValue *index)
+{
+    const TlNestAccess *a = op->opcode == TL_OP_LOAD ? tl_map_get_ptr(&plan->access, op) : NULL;
+    bool is = false;
+    for (uint32_t i = 0; a && a->place.axes && i < a->place.naxes; i++) {
+        if (a->place.axes[i].kind != TL_AXIS_TILE || a->place.index[i].value != index)
+            continue;
+        if (!a->axis[i].affine.is || a->axis[i].affine.period)
+            return false;
+        is = true;
+    }
+    return is;
+}
+
 static int chain_width(const TlNests *plan, TlValue *v, int limit, bool own, Walk *walk,
                        const char **why)
 {
@@ -279,7 +317,8 @@ static int chain_width(const TlNests *plan, TlValue *v, int limit, bool own, Wal
     if (picked && !own) /* by itself; which one it is of a row is not computed */
         return chain_width(plan, picked, limit, false, walk, why);
     for (uint32_t i = 0; i < (only_first && !plan->check ? 1 : v->def->nin) && limit > 1; i++)
-        limit = chain_width(plan, tl_in(v->def, i), limit, false, walk, why);
+        if (!is_seldom_computed(plan, v->def, tl_in(v->def, i)))
+            limit = chain_width(plan, tl_in(v->def, i), limit, false, walk, why);
     return limit;
 }
 

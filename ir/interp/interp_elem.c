@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/border_op.h"
 #include "ir/interp/interp_impl.h"
 
 /* clang-format off */
@@ -207,6 +208,7 @@ UNARY(exp2_f32, float, (float)exp2((double)p))
 #define ROW_FMA      {NULL}
 #define ROW_SELECT   {NULL}
 #define ROW_CAST     {NULL}
+#define ROW_BORDER   {NULL}
 #define ROW_BITCAST  {NULL}
 #define ROW_ASM      {NULL}
 #define ROW_PTR_ADD  {NULL}
@@ -345,6 +347,16 @@ TL_EVAL(SELECT)
         size_t at = bytes * (size_t)i;
         memcpy((char *)y[0].data + at, (const char *)(c[i] ? x[1].data : x[2].data) + at, bytes);
     }
+}
+
+TL_EVAL(BORDER)
+{
+    TlDtype d = x[0].type->dtype;
+    TlWay way = (TlWay)tl_attr_int(op, TL_ATTR_WAY, 0);
+    const int64_t *extent = x[1].data;
+    for (int64_t i = 0; i < tl_type_elems(y[0].type); i++)
+        ((int64_t *)y[0].data)[i] = tl_border_position(
+            way, d == TL_U64, tl_bits_to_int(d, tl_elem_get(d, x[0].data, i)), extent[i]);
 }
 
 /* The interpreter does not know what the instructions do: the result is poison. */

@@ -502,7 +502,7 @@ static bool attr_value(Parser *p, TlAttr *a)
     case TL_FORM_SCOPE:
     case TL_FORM_CACHE:
     case TL_FORM_EVICT: case TL_FORM_PRECISION: case TL_FORM_ROUND: case TL_FORM_APPROX:
-        return enumeration(p, a);
+    case TL_FORM_WAY: return enumeration(p, a);
     case TL_FORM_SPAN: return span(p, a);
     }
     TL_UNREACHABLE("attribute form %d", (int)tl_attr_form(a->id));

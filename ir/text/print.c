@@ -157,7 +157,11 @@ static void put_attr(TlSbuf *out, const TlOp *op, const TlAttr *a)
     case TL_FORM_ORDER:
     case TL_FORM_SCOPE:
     case TL_FORM_CACHE:
-    case TL_FORM_EVICT: case TL_FORM_PRECISION: case TL_FORM_ROUND: case TL_FORM_APPROX: {
+    case TL_FORM_EVICT:
+    case TL_FORM_PRECISION:
+    case TL_FORM_ROUND:
+    case TL_FORM_APPROX:
+    case TL_FORM_WAY: {
         const char *name = tl_enum_name(form, a->u.i);
         tl_sbuf_puts(out, name ? name : "?");
     }

@@ -206,7 +206,11 @@ static bool check_attr(TlVerify *v, const TlOp *op, const TlAttr *a)
     case TL_FORM_ORDER:
     case TL_FORM_SCOPE:
     case TL_FORM_CACHE:
-    case TL_FORM_EVICT: case TL_FORM_PRECISION: case TL_FORM_ROUND: case TL_FORM_APPROX: break;
+    case TL_FORM_EVICT:
+    case TL_FORM_PRECISION:
+    case TL_FORM_ROUND:
+    case TL_FORM_APPROX:
+    case TL_FORM_WAY: break;
     }
     return tl_enum_name(tl_attr_form(a->id), a->u.i) ||
            tl_verify_fault(v, op, "%s = %lld is out of range", name, (long long)a->u.i);

@@ -336,6 +336,18 @@ static void tl_check_cast(TlVerify *v, const TlOp *op)
     if (tl_attr_flag(op, TL_ATTR_NOSAT) && !tl_is_f8(to)) FAULT("nosat is for casts to f8");
 }
 
+static void tl_check_border(TlVerify *v, const TlOp *op)
+{
+    const TlType *x = in_type(op, 0), *n = in_type(op, 1), *r = out_type(op, 0);
+    bool whole = is_int_tile(x) && (tl_dtype_bits(x->dtype) == 64 || x->dtype == TL_I32);
+    if (!whole)
+        FAULT("maps %s, not i32, i64 or u64", tl_verify_type(v, x));
+    else if (!is_int_tile(n) || n->dtype != TL_I64 || !tl_same_shape(x, n))
+        FAULT("extents are %s, not i64 of its shape", tl_verify_type(v, n));
+    else if (r != n)
+        FAULT("the result is %s, not i64 of its shape", tl_verify_type(v, r));
+}
+
 static void tl_check_bitcast(TlVerify *v, const TlOp *op)
 {
     if (!want_conversion(v, op)) return;

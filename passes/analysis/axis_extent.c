@@ -66,9 +66,17 @@ bool tl_axis_is_extent(const TlAxisInfo *a, const TlValue *v, const TlValue *vie
 {
     TL_ASSERT(view->type->kind == TL_VIEW && axis < view->type->rank,
               "axis %u of value %u", axis, view->id);
+    TlWideInt n, own;
     v = tl_axis_plain(a, v);
-    if (view->def && view->def->opcode == TL_OP_VIEW)
-        return tl_axis_plain(a, tl_in(view->def, 1 + axis)) == v;
+    if (view->def && view->def->opcode == TL_OP_VIEW) {
+        const TlValue *extent = tl_axis_plain(a, tl_in(view->def, 1 + axis));
+        bool numbers = tl_const_int_value(v, &n) && tl_const_int_value(extent, &own);
+        return numbers ? n == own : extent == v;
+    }
+    if (tl_const_int_value(v, &n)) {
+        const TlDim *d = tl_axis_param_extent(a->fn, view, axis);
+        return d && d->kind == TILE_DIM_CONST && d->value == n;
+    }
     if (!v->def || v->def->opcode != TL_OP_EXTENT)
         return false;
     const TlValue *of = tl_in(v->def, 0);

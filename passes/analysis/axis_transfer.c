@@ -862,6 +862,16 @@ static TlAxisFacts count(const TlAxisInfo *a, const TlOp *op)
     return r;
 }
 
+/* A position inside of an axis that has elements. */
+static TlAxisFacts bordered(const TlAxisInfo *a, const TlOp *op)
+{
+    const TlAxisFacts *extent = tl_axis_facts(a, tl_in(op, 1));
+    TlAxisFacts f = elementwise(a, op);
+    f.lo = extent->lo > 0 ? 0 : -1;
+    f.hi = tl_axis_max(extent->hi - (extent->hi > INT64_MIN), 0);
+    return f;
+}
+
 static TlAxisFacts of_elements(const TlAxisInfo *a, const TlOp *op)
 {
     bool has_numbers = tl_axis_has_numbers(op->out[0]->type);
@@ -873,6 +883,8 @@ static TlAxisFacts of_elements(const TlAxisInfo *a, const TlOp *op)
         return select_facts(a, op);
     if (op->opcode == TL_OP_CAST || op->opcode == TL_OP_BITCAST)
         return cast(a, op);
+    if (op->opcode == TL_OP_BORDER)
+        return bordered(a, op);
     if (op->opcode >= TL_OP_EQ && op->opcode <= TL_OP_GE)
         return comparison(a, op);
     if (op->opcode == TL_OP_NEG && has_numbers)

@@ -83,6 +83,7 @@ bool tl_attr_equal(const TlAttr *a, const TlAttr *b)
     case TL_FORM_PRECISION:
     case TL_FORM_ROUND:
     case TL_FORM_APPROX:
+    case TL_FORM_WAY:
     case TL_FORM_SPAN: break;
     }
     return a->u.bits == b->u.bits;

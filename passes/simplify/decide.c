@@ -1,5 +1,6 @@
 /* decide: scalar comparisons whose outcome is known become constants, and the least or greatest of
- * two integers the one that it is for sure.
+ * two integers the one that it is for sure; a position that a border maps is itself where it is
+ * inside.
  *
  *     grid 64                                        // %x has 64 rows
  *     %r = pid {axis = 0} : i32
@@ -92,10 +93,21 @@ static TlValue *chosen(const TlAxisInfo *a, const TlOp *op)
     return g->hi <= f->lo ? (least ? y : x) : NULL;
 }
 
+/* The positions that a border maps, if all of them are inside, or NULL. */
+static TlValue *inside(const TlAxisInfo *a, TlOp *op)
+{
+    TlValue *x = tl_in(op, 0);
+    const TlAxisFacts *f = tl_axis_facts(a, x), *extent = tl_axis_facts(a, tl_in(op, 1));
+    if (f->lo < 0 || f->hi >= extent->lo)
+        return NULL;
+    TlBuilder b = tl_builder_before(op);
+    return tl_cast(&b, x, TL_I64);
+}
+
 static bool is_concerned(const TlFn *fn)
 {
     for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
-        if (op->opcode == TL_OP_IF || is_choice(op))
+        if (op->opcode == TL_OP_IF || op->opcode == TL_OP_BORDER || is_choice(op))
             return true;
     return false;
 }
@@ -105,6 +117,8 @@ static TlValue *decided(const TlFn *fn, const TlAxisInfo *a, TlOp *op)
 {
     if (is_choice(op))
         return chosen(a, op);
+    if (op->opcode == TL_OP_BORDER)
+        return inside(a, op);
     Answer known = is_comparison(op) ? by_numbers(a, op) : UNKNOWN;
     if (is_comparison(op) && known == UNKNOWN)
         known = by_grid(fn, a, op);

@@ -9,13 +9,14 @@
  *         yield %b
  *     }
  *
- * Where all is inside, bounds change no position, nor do the other borders (border_index.h), so
- * both arms load the same. On the CPU a loop nest asks itself which of its vectors the bounds leave
- * as they are, once for all loads in it (codegen/nest): so taps of a stencil need no copies of what
- * they read. GPUs keep the if. */
+ * Where all is inside, bounds change no position, nor do the other borders (the op `border`), so
+ * both arms load the same. Axes that no border changes stay slices. On the CPU a loop nest asks
+ * itself which of its vectors the bounds leave as they are, once for all loads in it
+ * (codegen/nest): so taps of a stencil need no copies of what they read. GPUs keep the if. */
+#include <string.h>
+
 #include "ir/rewrite.h"
-#include "passes/analysis/axis_info.h"
-#include "passes/analysis/border_index.h"
+#include "passes/analysis/axis_impl.h"
 #include "passes/analysis/facts.h"
 #include "passes/pass.h"
 
@@ -82,37 +83,51 @@ static bool is_last(const TlValue *v, const void *user)
             return false;
         v = v ? v : wide;
     }
+    TlWideInt last;
+    const TlDim *d = tl_axis_param_extent(a->facts->fn, a->view, a->axis);
+    if (tl_const_int_value(v, &last))
+        return d && d->kind == TILE_DIM_CONST && last == (TlWideInt)d->value - 1;
     const TlValue *extent = beside(v, TL_OP_ADD, is_minus_one, NULL);
-    const TlOp *op = extent ? without_casts(extent)->def : NULL;
-    return op && op->opcode == TL_OP_EXTENT && tl_in(op, 0) == a->view &&
-           tl_attr_int(op, TL_ATTR_AXIS, 0) == a->axis;
+    return extent && tl_axis_is_extent(a->facts, without_casts(extent), a->view, a->axis);
 }
 
-static bool is_iota(const TlValue *v, const void *user)
+/* Is v `start`, or start + iota? */
+static bool counts_from(const TlValue *v, const TlValue *start, bool slice)
 {
-    (void)user;
-    return v->def && v->def->opcode == TL_OP_IOTA;
+    TlWideInt n, first;
+    bool known = tl_const_int_value(without_casts(start), &first);
+    if (!slice)
+        return known ? tl_const_int_value(without_casts(v), &n) && n == first
+                     : without_casts(v) == without_casts(start);
+    const TlOp *op = v->def;
+    if (op && op->opcode == TL_OP_IOTA)
+        return known && first == 0;
+    for (uint32_t i = 0; op && op->opcode == TL_OP_ADD && i < 2; i++) {
+        const TlValue *x = tl_in(op, i), *by = tl_in(op, 1 - i);
+        if (!x->def || x->def->opcode != TL_OP_IOTA)
+            continue;
+        if (tl_const_int_value(by, &n))
+            return known && n == first;
+        if (by->def && by->def->opcode == TL_OP_BROADCAST)
+            return without_casts(tl_in(by->def, 0)) == without_casts(start);
+    }
+    return false;
 }
 
-static bool is_start(const TlValue *v, const void *start)
+/* What v's numbers are within the axis; v: it is not said that they are others outside. */
+static const TlValue *within(const TlValue *v, const Axis *axis)
 {
-    return without_casts(v) == without_casts(start);
-}
-
-/* Is v `start`, or start + iota, where that is within the axis? It may be known not to be below. */
-static bool is_bounded(const TlValue *v, const TlValue *start, bool slice, Axis axis)
-{
-    TlValue *of = NULL;
-    bool mirrors = tl_border_index(v, axis.view, axis.axis, &of) != TL_MIRROR_NONE;
-    const TlValue *x = mirrors ? of : beside(v, TL_OP_MIN, is_last, &axis);
-    if (!x && slice)
-        return false;
+    if (v->def && v->def->opcode == TL_OP_BORDER) {
+        const TlValue *extent = tl_in(v->def, 1);
+        if (extent->def && extent->def->opcode == TL_OP_BROADCAST)
+            extent = tl_in(extent->def, 0);
+        return tl_axis_is_extent(axis->facts, extent, axis->view, axis->axis) ? tl_in(v->def, 0)
+                                                                              : v;
+    }
+    const TlValue *x = beside(v, TL_OP_MIN, is_last, axis);
     x = x ? x : v;
-    const TlValue *above = mirrors ? NULL : beside(x, TL_OP_MAX, is_zero, NULL);
-    x = above ? above : x;
-    if (slice)
-        x = beside(x, TL_OP_ADD, is_start, start);
-    return x && (slice ? is_iota(x, NULL) : is_start(x, start));
+    const TlValue *above = beside(x, TL_OP_MAX, is_zero, NULL);
+    return above ? above : x;
 }
 
 /* The load that a block is, but for what that one is computed from; NULL: it is more. */
@@ -127,22 +142,53 @@ static TlOp *only_load(const TlBlock *b)
     return load;
 }
 
-/* The load by index tiles that does what the if does; NULL: there is none. */
-static TlOp *load_of_both(const TlOp *branch, TlAxisInfo *facts)
+/* The arms of an if that load the same where all is inside. */
+typedef struct Arms {
+    TlOp *in, *out;
+    uint32_t plain; /* axes that no border changes */
+} Arms;
+
+static bool find_arms(const TlOp *branch, TlAxisInfo *facts, Arms *arms)
 {
     TlOp *in = only_load(branch->regions[0]), *out = only_load(branch->regions[1]);
+    *arms = (Arms){in, out, 0};
     if (!in || !out || !tl_attr_flag(in, TL_ATTR_UNCHECKED))
-        return NULL;
+        return false;
     TlPlace p = tl_op_place(in), q = tl_op_place(out);
     bool same = p.axes && q.axes && p.base == q.base && p.naxes == q.naxes && !p.mask && !q.mask &&
                 !q.pointwise;
     for (uint32_t i = 0; same && i < p.naxes; i++) {
         bool slice = p.axes[i].kind == TL_AXIS_SLICE;
+        const TlValue *start = p.index[i].value, *v = q.index[i].value,
+                      *x = within(v, &(Axis){p.base, i, facts});
         same = p.axes[i].kind != TL_AXIS_TILE && (!slice || p.axes[i].step == 1) &&
                q.axes[i].kind == (slice ? TL_AXIS_TILE : TL_AXIS_SCALAR) &&
-               is_bounded(q.index[i].value, p.index[i].value, slice, (Axis){p.base, i, facts});
+               counts_from(x, start, slice);
+        if (slice && x == v && !(start->def && start->def->block == in->block))
+            arms->plain |= 1U << i;
     }
-    return same ? out : NULL;
+    return same;
+}
+
+/* The load of the arm outside, by slices along axes that no border changes, instead of the if. */
+static TlOp *merge(TlFn *fn, TlOp *branch, const Arms *arms)
+{
+    TlBlock *from = branch->regions[1];
+    TlPlace p = tl_op_place(arms->in);
+    TlAxis *axes = TL_NEW_ARRAY(&fn->module->arena, TlAxis, p.naxes);
+    memcpy(axes, tl_op_place(arms->out).axes, p.naxes * sizeof *axes);
+    while (from->first != from->last)
+        tl_op_move_before(from->first, branch);
+    for (uint32_t i = 0; i < p.naxes; i++)
+        if (arms->plain >> i & 1) {
+            axes[i] = p.axes[i];
+            tl_set_operand(arms->out, 1 + i, p.index[i].value);
+        }
+    if (arms->plain)
+        tl_attr_set(fn, arms->out, (TlAttr){.id = TL_ATTR_AXES, .n = p.naxes, .u.axes = axes});
+    tl_replace_uses(branch->out[0], arms->out->out[0]);
+    tl_op_erase(branch);
+    return arms->out;
 }
 
 static bool is_branch(const TlOp *op)
@@ -154,25 +200,19 @@ static bool is_branch(const TlOp *op)
 TlPassResult tl_pass_gather_borders(TlFn *fn, TlPassCtx *px)
 {
     int n = 0;
+    Arms arms;
     TlAxisInfo *facts = NULL;
     for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
         if (is_branch(op) && !facts)
             facts = tl_axis_info(fn, px->scratch);
-        n += is_branch(op) && load_of_both(op, facts);
+        n += is_branch(op) && find_arms(op, facts, &arms);
     }
     if (!n || n > MOST_MERGED)
         return TL_SAME;
     for (TlOp *op = fn->body->first, *next; op; op = next) {
         next = tl_walk_next(op, NULL);
-        TlOp *load = is_branch(op) ? load_of_both(op, facts) : NULL;
-        if (!load)
-            continue;
-        next = load; /* what stands behind the if comes after it */
-        TlBlock *from = op->regions[1];
-        while (from->first != from->last)
-            tl_op_move_before(from->first, op);
-        tl_replace_uses(op->out[0], load->out[0]);
-        tl_op_erase(op);
+        if (is_branch(op) && find_arms(op, facts, &arms))
+            next = merge(fn, op, &arms); /* what stands behind the if comes after it */
     }
     return TL_CHANGED;
 }
