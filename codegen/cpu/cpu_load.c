@@ -92,6 +92,7 @@ typedef struct Together {
     int before, behind;       /* elements from this one's first to the group's first, to its last */
     const TlCpuAccess *first; /* the load of the group's first element */
     int lanes;                /* this one's are so many lanes of the group's further on: -1, 0, 1 */
+    bool beside;              /* there are such groups */
 } Together;
 
 enum { MOST_TOGETHER = 64 };
@@ -158,9 +159,11 @@ static Together taken_together(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt 
     Groups s = find_groups(a, at, stride);
     int64_t own = group_of(&s, s.from[0]);
     Together t = {0}, x = {0};
+    bool beside = false;
     int most = take_group(g, &s, own, &t);
     for (int by = -1; by <= 1; by += 2) {
         int n = take_group(g, &s, own + by, &x);
+        beside |= n > 0;
         bool is_main = n > most || (n == most && by < 0);
         if (n && is_main && x.before >= 0 && x.behind >= 0) {
             most = n;
@@ -168,6 +171,7 @@ static Together taken_together(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt 
             t.lanes = -by;
         }
     }
+    t.beside = beside;
     return t;
 }
 
@@ -376,18 +380,29 @@ static LLVMValueRef load_lane(TlCpuGen *g, const TlType *elem, const TlCpuAccess
         g, a, elem, tl_cpu_has_zero_rows(g, a, at) ? tl_cpu_spot_or_zeros(g, a, &s) : s.ptr, 1);
 }
 
-/* The lanes of x one further on, or back, and what comes in there. */
+/* The lanes of x one further on, or back, and what comes in there: lanes that follow each other, of
+ * x and a vector of that alone. */
 static LLVMValueRef next_lanes(TlCpuGen *g, LLVMValueRef x, LLVMValueRef one, int by)
 {
-    int w = tl_gen_width_of(x);
-    LLVMValueRef lane[TL_NEST_LANES];
-    for (int i = 0; i < w; i++) {
-        bool comes = i == (by > 0 ? w - 1 : 0);
-        lane[i] = tl_cpu_i32(g, (uint64_t)(comes ? w : i + by));
-    }
-    LLVMValueRef in =
-        LLVMBuildInsertElement(g->b, LLVMGetPoison(LLVMTypeOf(x)), one, tl_cpu_i32(g, 0), "");
-    return LLVMBuildShuffleVector(g->b, x, in, LLVMConstVector(lane, (unsigned)w), "");
+    int w = tl_gen_width_of(x), from = by > 0 ? 1 : w - 1;
+    LLVMValueRef lane[TL_NEST_LANES], in = tl_gen_splat(&g->gen, one, w);
+    for (int i = 0; i < w; i++)
+        lane[i] = tl_cpu_i32(g, (uint64_t)(from + i));
+    return LLVMBuildShuffleVector(g->b, by > 0 ? x : in, by > 0 ? in : x,
+                                  LLVMConstVector(lane, (unsigned)w), "");
+}
+
+/* What elements of a register of 64 bytes are moved as: where they are floats, LLVM takes lanes
+ * that follow each other by numbers (vpermt2ps), where they are integers by valignd, which needs
+ * none and leaves more ports to multiply-adds. */
+static TlType moved_as(const TlCpuGen *g, TlType elem, int width)
+{
+    enum { ALIGNS = 64 };
+    int bytes = (int)tl_gen_elem_bytes(&elem);
+    bool floats = !elem.ptr && (elem.dtype == TL_F32 || elem.dtype == TL_F64);
+    if (floats && g->m.masks && g->m.vector_bytes == ALIGNS && width * bytes % ALIGNS == 0)
+        elem.dtype = elem.dtype == TL_F32 ? TL_I32 : TL_I64;
+    return elem;
 }
 
 /* Elements of rows of `stride`, which are widened: words from the rows' beginnings on, of which the
@@ -444,11 +459,14 @@ static LLVMValueRef load_strided_inside(TlCpuGen *g, const TlType *elem, const T
     TlCpuAt first = *at;
     first.width = 1;
     TlCpuSpot s = tl_cpu_view_spot(g, t.first, &first, false);
+    TlType as = t.beside ? moved_as(g, *elem, at->width) : *elem;
     LLVMValueRef p = tl_cpu_has_zero_rows(g, a, at) ? tl_cpu_spot_or_zeros(g, t.first, &s) : s.ptr,
-                 x = load_every(g, elem, p, at->width, stride, t);
-    if (!t.lanes)
+                 x = load_every(g, &as, p, at->width, stride, t);
+    if (t.lanes)
+        x = next_lanes(g, x, load_lane(g, &as, a, at, t.lanes > 0 ? at->width - 1 : 0), t.lanes);
+    if (as.dtype == elem->dtype)
         return x;
-    return next_lanes(g, x, load_lane(g, elem, a, at, t.lanes > 0 ? at->width - 1 : 0), t.lanes);
+    return LLVMBuildBitCast(g->b, x, tl_gen_vec(tl_gen_elem_type(&g->gen, elem), at->width), "");
 }
 
 /* Every few elements, of which some are inside: vectors that lie side by side, in which only those
