@@ -186,6 +186,19 @@ TlVal tl_bi_shape_squeeze(TlSema *s, TlCall *c)
     return tl_val_ir(tl_emit_reshape(s, x, k, shape));
 }
 
+/* [.., E] to [.., E, 1] to [.., E, n] to [.., E * n] */
+static TlValue *repeat_last(TlSema *s, TlValue *x, int32_t n)
+{
+    int rank = x->type->rank;
+    int32_t shape[TL_MAX_RANK] = {0};
+    for (int i = 0; i < rank; i++)
+        shape[i] = x->type->shape[i];
+    shape[rank] = n;
+    TlValue *y = tl_broadcast(&s->b, tl_emit_expand(s, x, rank), rank + 1, shape);
+    shape[rank - 1] *= n;
+    return tl_emit_reshape(s, y, rank, shape);
+}
+
 /* [.., E, ..] to [.., E, 1, ..] to [.., E, n, ..] to [.., E * n, ..] */
 TlVal tl_bi_shape_repeat(TlSema *s, TlCall *c)
 {
@@ -198,6 +211,8 @@ TlVal tl_bi_shape_repeat(TlSema *s, TlCall *c)
         return x ? bad : tl_bad();
     if (!tl_extent_check(s, c->vloc[2], c->expr[2], n, tl_type_elems(x->type)))
         return tl_bad();
+    if (axis == x->type->rank - 1 && axis + 1 < TL_MAX_RANK)
+        return tl_val_ir(repeat_last(s, x, (int32_t)n));
     int32_t flat[3] = {1, x->type->shape[axis], 1}, shape[TL_MAX_RANK] = {0};
     for (int i = 0; i < x->type->rank; i++) {
         shape[i] = x->type->shape[i] * (i == axis ? (int32_t)n : 1);

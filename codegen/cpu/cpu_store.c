@@ -179,6 +179,26 @@ static void store_body(TlCpuGen *g, TlCpuAt *at, void *user)
     tl_cpu_prefetch_part(g, a, at);
 }
 
+/* Interleaved, each element where it is inside of its store. */
+static void store_tested(TlCpuGen *g, const TlNestJoined *j, const TlType *elem, LLVMValueRef p,
+                         TlCpuAt *at, LLVMValueRef *x)
+{
+    LLVMValueRef mask[TL_NEST_STRIDE];
+    for (int k = 0; k < j->n; k++) {
+        TlNestForm form = tl_nest_form(j->store[k]->place.value->type);
+        TlCpuSpot s = tl_cpu_spot_at(g, tl_cpu_access_of(g, j->store[k]->op), at);
+        mask[k] =
+            tl_cpu_both(g, tl_cpu_lanes_inside(g, &s, at->width), tl_cpu_lane_mask(g, &form, at));
+    }
+    tl_cpu_zip(g, x, j->n, at->width);
+    tl_cpu_zip(g, mask, j->n, at->width);
+    for (int k = 0; k < j->n; k++) {
+        LLVMValueRef by = tl_gen_int(&g->gen, (int64_t)k * at->width),
+                     to = tl_gen_address(&g->gen, elem->dtype, p, by);
+        store_masked(g, elem, to, x[k], mask[k], false);
+    }
+}
+
 /* Elements of several stores, which together lie side by side, or are stored one by one. */
 static void joined_body(TlCpuGen *g, TlCpuAt *at, void *user)
 {
@@ -187,7 +207,7 @@ static void joined_body(TlCpuGen *g, TlCpuAt *at, void *user)
     LLVMValueRef x[TL_NEST_STRIDE];
     for (int k = 0; k < j->n; k++) /* before any is stored */
         x[k] = tl_cpu_eval(g, j->store[k]->place.value, at);
-    if (j->apart || !at->whole || at->width == 1) {
+    if (j->apart || at->width == 1) {
         for (int k = 0; k < j->n; k++)
             store_one(g, at, tl_cpu_access_of(g, j->store[k]->op));
         return;
@@ -196,6 +216,10 @@ static void joined_body(TlCpuGen *g, TlCpuAt *at, void *user)
     TlCpuAt first = *at;
     first.width = 1;
     LLVMValueRef p = tl_cpu_access_address(g, tl_cpu_access_of(g, j->store[0]->op), &first);
+    if (!at->whole) {
+        store_tested(g, j, &elem, p, at, x);
+        return;
+    }
     tl_cpu_zip(g, x, j->n, at->width);
     for (int k = 0; k < j->n; k++) {
         LLVMValueRef by = tl_gen_int(&g->gen, (int64_t)k * at->width);

@@ -188,7 +188,7 @@ int tl_nest_zip_round(int n);
  * by one? So many of each n are wanted. */
 bool tl_nest_zips(const TlNestMachine *m, int bytes, int n, int wanted);
 /* Stores of which the last one stores all (nest_join.c). Together their elements lie side by side;
- * or each is apart, and one_box: positions inside of one are inside of all. */
+ * or each is apart. one_box: positions inside of one are inside of all. */
 typedef struct TlNestJoined {
     int n;
     bool apart, one_box;

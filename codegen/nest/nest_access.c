@@ -496,19 +496,26 @@ TlType tl_nest_accessed(const TlNestAccess *a)
     return t;
 }
 
+/* Of an index that a cast makes wider, which keeps its number: what is cast. */
+static const TlValue *without_cast(const TlValue *v)
+{
+    bool is = v->def && v->def->opcode == TL_OP_CAST;
+    return is ? tl_in(v->def, 0) : v;
+}
+
 const TlValue *tl_nest_without_number(const TlValue *v, int64_t *number)
 {
     TlWideInt n;
     *number = 0;
-    if (v->def && v->def->opcode == TL_OP_CAST)
-        v = tl_in(v->def, 0);
+    v = without_cast(v);
     if (v->type->dtype != TL_I32 && v->type->dtype != TL_I64)
         return v;
     const TlOp *op = v->def;
     for (uint32_t i = 0; op && op->opcode == TL_OP_ADD && i < 2; i++)
         if (tl_const_int_value(tl_in(op, i), &n)) {
             *number = (int64_t)n;
-            return tl_in(op, 1 - i);
+            const TlValue *of = tl_in(op, 1 - i), *narrow = without_cast(of);
+            return of->type->dtype == TL_I64 && narrow->type->dtype == TL_I32 ? narrow : of;
         }
     return v;
 }
@@ -541,7 +548,9 @@ bool tl_nest_index_distance(const TlValue *a, const TlValue *b, int64_t *out)
         *out = (int64_t)(y - x);
         return true;
     }
-    if (a->type != b->type || tl_nest_without_number(a, &from) != tl_nest_without_number(b, &to))
+    bool wide = a->type != b->type && a->type->rank == 0 && b->type->rank == 0;
+    if ((a->type != b->type && !wide) ||
+        tl_nest_without_number(a, &from) != tl_nest_without_number(b, &to))
         return false;
     *out = to - from;
     return true;

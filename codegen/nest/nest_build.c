@@ -12,7 +12,6 @@ static void build_joined(TlNests *plan, const TlNestJoined *j)
     TlNestAccess *last = j->store[j->n - 1];
     TlNest *n = tl_nest_new(plan, TL_NEST_STORE, last->op, last->place.value->type);
     int lane = n->form.lane, limit = TL_NEST_LANES;
-    bool one_box = !j->apart || j->one_box;
     n->value = last->place.value;
     n->joined = j;
     if (!j->apart) {
@@ -22,17 +21,17 @@ static void build_joined(TlNests *plan, const TlNestJoined *j)
     for (int k = 0; k < j->n; k++)
         limit = tl_nest_width(plan, j->store[k]->place.value, limit, false, &n->limit);
     n->width = tl_nest_fit_width(n->form.padded[lane], limit);
-    if (one_box)
+    if (j->one_box)
         tl_nest_ask_store(plan, n, last, lane);
     else
         n->store = last;
     for (int k = 0; k < j->n; k++) {
-        if (!one_box || j->store[k] != last)
+        if (!j->one_box || j->store[k] != last)
             tl_nest_ask_access(plan, n, j->store[k], lane);
         tl_nest_ask_value(plan, n, j->store[k]->place.value, lane, false);
     }
     tl_nest_split(plan, n, n->form.extent[lane], n->width);
-    if (!j->apart)
+    if (!j->apart && !plan->m.masks)
         n->tested = 1;
 }
 

@@ -1,7 +1,7 @@
 /* Stores that follow each other become one nest, at the last of them, in which values are computed
  * once that several of them need: with no home, and no second pass over what they are computed
- * from. So do stores of tiles of one shape that share work, to places that never meet; and stores
- * of neighbouring channels, which are interleaved.
+ * from. So do stores of tiles of one shape that share work, or vectors that elements are taken
+ * from, to places that never meet; and stores of neighbouring channels, which are interleaved.
  *
  *     y[i +: B, 0] = r;
  *     y[i +: B, 1] = g;      y is [N, 3]: elements of each store are 3 apart, and the three
@@ -20,8 +20,9 @@ static bool is_inside(const TlNestAxis *x)
     return x->is_known && x->hi > 0;
 }
 
-/* Is b's element right behind a's, all else being equal? Scalar indices differ by known numbers. */
-static bool follows(const TlNestAccess *a, const TlNestAccess *b)
+/* Is b's element right behind a's, all else being equal? Scalar indices differ by known numbers, or
+ * starts of slices: then *one_box is set to false, as what is inside is not the same. */
+static bool follows(const TlNestAccess *a, const TlNestAccess *b, bool *one_box)
 {
     const TlPlace *p = &a->place, *q = &b->place;
     int64_t by = 0;
@@ -30,11 +31,20 @@ static bool follows(const TlNestAccess *a, const TlNestAccess *b)
         return false;
     for (uint32_t i = 0; i < p->naxes; i++) {
         TlWideInt from, to;
-        if (p->axes[i].kind != q->axes[i].kind || p->axes[i].kind == TL_AXIS_TILE)
+        int64_t further;
+        if (p->axes[i].kind != q->axes[i].kind || p->axes[i].kind == TL_AXIS_TILE ||
+            p->axes[i].width != q->axes[i].width || p->axes[i].step != q->axes[i].step)
             return false;
-        if (p->index[i].value == q->index[i].value && p->axes[i].width == q->axes[i].width &&
-            p->axes[i].step == q->axes[i].step)
+        if (p->index[i].value == q->index[i].value)
             continue;
+        if (p->axes[i].kind == TL_AXIS_SLICE) {
+            if (p->axes[i].step < 1 || !a->axis[i].stride ||
+                !tl_nest_index_distance(p->index[i].value, q->index[i].value, &further))
+                return false;
+            by += further * (a->axis[i].stride / p->axes[i].step);
+            *one_box = false;
+            continue;
+        }
         if (p->axes[i].kind != TL_AXIS_SCALAR || !a->axis[i].stride ||
             !tl_const_int_value(p->index[i].value, &from) ||
             !tl_const_int_value(q->index[i].value, &to) || !is_inside(&a->axis[i]) ||
@@ -85,14 +95,17 @@ static void join_from(TlNests *plan, TlNestAccess *first)
                !first->asks && tl_dtype_bits(first->place.base->type->dtype) >= 8;
     may = may && (n <= FEW || tl_nest_zips(&plan->m, tl_dtype_bytes(first->place.base->type->dtype),
                                            (int)n, (int)n));
+    bool one_box = true;
     for (int k = 1; may && k < n; k++) {
         all[k] = next_store(plan, all[k - 1]);
-        may = all[k] && all[k]->has_interval && all[k]->bounds && follows(all[k - 1], all[k]);
+        may = all[k] && all[k]->has_interval && all[k]->bounds &&
+              follows(all[k - 1], all[k], &one_box);
     }
     if (!may)
         return;
     TlNestJoined *j = TL_NEW(plan->arena, TlNestJoined);
     j->n = (int)n;
+    j->one_box = one_box;
     for (int k = 0; k < n; k++) {
         j->store[k] = all[k];
         tl_map_put_ptr(&plan->joined, all[k]->op, j);
@@ -107,6 +120,7 @@ typedef struct Walk {
     int left;
     const TlNestAccess *store;
     const TlMap *before; /* what earlier stores need; NULL: nothing */
+    const TlNestAccess *apart; /* the first load of elements apart */
     int shared;
     bool meets; /* something is loaded that the store may change, or is no tile's arithmetic */
 } Walk;
@@ -128,6 +142,8 @@ static void walk(Walk *w, const TlValue *v, const TlBlock *block)
     if (op->opcode == TL_OP_LOAD) {
         const TlNestAccess *a = tl_map_get_ptr(&w->plan->access, op);
         w->meets |= tl_may_alias(w->plan->fn, a->place.base, w->store->place.base);
+        if (!w->apart && a->place.rank == 1 && tl_nest_stride(a, 0) > 1)
+            w->apart = a;
     }
     w->shared += w->before && is_work(op) && tl_map_get(w->before, v->id, NULL);
     for (uint32_t i = 0; i < op->nin; i++)
@@ -154,6 +170,16 @@ static bool are_apart(const TlNests *plan, const TlNestAccess *a, const TlNestAc
                   tl_const_int_value(q->index[i].value, &y) && x != y;
     }
     return differ;
+}
+
+/* Do loads of two stores take elements that lie between each other's? Then vectors are loaded, and
+ * taken apart, for both. */
+static bool share_vectors(const TlNestAccess *a, const TlNestAccess *b)
+{
+    int64_t by, n = a && b ? tl_nest_stride(a, 0) : 0;
+    TlNest none = {0};
+    return n && n == tl_nest_stride(b, 0) && tl_nest_distance(&none, a, b, 0, &by) && by > -n &&
+           by < n;
 }
 
 /* A store by slices of whole vectors. */
@@ -202,7 +228,7 @@ static void join_work(TlNests *plan, TlNestAccess *first)
         Walk x = {.plan = plan, .left = MOST_WALKED, .store = next, .before = &w.seen};
         tl_map_init(&x.seen, plan->arena);
         walk(&x, next->place.value, next->op->block);
-        if (x.meets || x.shared < SHARED)
+        if (x.meets || (x.shared < SHARED && !share_vectors(w.apart, x.apart)))
             break;
         all.one_box &= have_one_box(first, next);
         all.store[all.n++] = next;

@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "codegen/nest/nest.h"
+#include "passes/analysis/picked.h"
 
 enum {
     MOST_ELEMS = 8192, /* of a wide tile */
@@ -61,7 +62,7 @@ static int64_t step_of(const TlFn *fn, const TlOp *store)
     if (!p.axes || p.pointwise || !p.naxes || !tl_nest_is_of_launch(p.base))
         return 0;
     const TlAxis *last = &p.axes[p.naxes - 1];
-    bool plain = last->kind == TL_AXIS_SLICE && last->step == 1 &&
+    bool plain = last->kind == TL_AXIS_SLICE && last->step >= 1 &&
                  tl_nest_is_dense(fn, &p, (int)p.naxes - 1);
     return plain ? last->width : 0;
 }
@@ -89,7 +90,8 @@ static bool may_store(Wide *w, const TlOp *op)
     uint32_t last = p.naxes - 1;
     int dim = tl_place_dim(&p, last);
     for (uint32_t i = 0; i < p.naxes; i++) {
-        if (!tl_nest_drifts_by(&w->drifts, p.index[i].value, -1, i == last ? w->drifts.step : 0))
+        int64_t by = i == last ? w->drifts.step * p.axes[i].step : 0;
+        if (!tl_nest_drifts_by(&w->drifts, p.index[i].value, -1, by))
             return false;
     }
     return dim >= 0 && tl_nest_drifts_by(&w->drifts, p.value, dim, 0) &&
@@ -195,6 +197,17 @@ static int64_t times_to_fill(const Wide *w)
     return (alone - vectors_of(w, times)) * LEAST_SAVED >= alone ? times : 1;
 }
 
+/* Does a select only say which elements are picked, of which they are taken without it? */
+static bool only_picks(const TlOp *op)
+{
+    int64_t at;
+    const TlUse *u = op->opcode == TL_OP_SELECT ? op->out[0]->uses : NULL;
+    bool is = u != NULL;
+    for (; is && u; u = u->next)
+        is = u->user->opcode == TL_OP_REDUCE && tl_picked_from(u->user, &at);
+    return is;
+}
+
 /* Work for a program's vectors, each of a row of its own; of the stores alone with `stores`. */
 static int64_t work_of(const Wide *w, bool stores)
 {
@@ -204,7 +217,7 @@ static int64_t work_of(const Wide *w, bool stores)
              is_element = tl_op_info(op->opcode)->flags & F_ELEM;
         const TlValue *v = is_store ? tl_op_place(op).value : op->nout == 1 ? op->out[0] : NULL;
         int d = v ? dim_of(w, v) : -1;
-        if (d < 0 || (stores && !is_store))
+        if (d < 0 || (stores && !is_store) || only_picks(op))
             continue;
         int64_t extent = v->type->shape[d], vectors = (extent + w->lanes - 1) / w->lanes,
                 each = is_element ? tl_elem_work(op->opcode)->cpu : 1;
@@ -465,31 +478,37 @@ static void note_stores(Wide *w)
     }
 }
 
-/* Is v as many elements as the programs before this one store? */
-static bool is_plain_start(const Wide *w, const TlValue *v)
+/* Is v, or is it behind, what this program's number is so many times? */
+static bool is_plain_start(const Wide *w, const TlValue *v, int64_t step)
 {
     int axis;
-    const TlOp *op = v->def;
-    return op && tl_nest_drift_step(op, &axis) == w->drifts.step && axis == w->drifts.axis;
+    int64_t behind;
+    const TlOp *op = tl_nest_without_number(v, &behind)->def;
+    return op && behind >= 0 && tl_nest_drift_step(op, &axis) == step && axis == w->drifts.axis;
 }
 
 /* Notes the arrays that are stored to, if programs beyond the last one would store nothing. */
 static void note_stored(const Wide *w)
 {
     TlNests *plan = w->plan;
-    plan->wide_step = w->drifts.step;
     plan->wide_least = (w->lanes / 2 + w->drifts.step - 1) / w->drifts.step + 1;
     for (const TlOp *op = plan->fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        bool is_access = op->opcode == TL_OP_STORE || op->opcode == TL_OP_LOAD;
-        TlPlace p = is_access ? tl_op_place(op) : (TlPlace){0};
-        if (is_access && (tl_attr_flag(op, TL_ATTR_UNCHECKED) ||
-                          (op->opcode == TL_OP_STORE &&
-                           (p.base->def || !is_plain_start(w, p.index[p.naxes - 1].value))))) {
+        if (op->opcode != TL_OP_STORE && op->opcode != TL_OP_LOAD)
+            continue;
+        TlPlace p = tl_op_place(op);
+        bool stores = op->opcode == TL_OP_STORE;
+        uint32_t last = p.naxes - 1;
+        int64_t step = stores ? w->drifts.step * p.axes[last].step : 0;
+        if (tl_attr_flag(op, TL_ATTR_UNCHECKED) ||
+            (stores && (p.base->def || (plan->wide_step && plan->wide_step != step) ||
+                        !is_plain_start(w, p.index[last].value, step)))) {
             plan->wide_stored.len = 0;
             return;
         }
-        if (op->opcode == TL_OP_STORE)
-            tl_vec_push(plan->arena, &plan->wide_stored, p.base);
+        if (!stores)
+            continue;
+        plan->wide_step = step;
+        tl_vec_push(plan->arena, &plan->wide_stored, p.base);
     }
 }
 

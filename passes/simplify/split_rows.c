@@ -13,6 +13,7 @@
  *
  * A transposed tile is that whose rows are the columns; rows of a tile's neighbouring elements
  * (reshape %v : tile<f32, 256> to tile<f32, 128, 2>) have every second element of what is loaded.
+ * So are columns stored that a reshape would put one after the other for a store (interleave).
  *
  * On the CPU, loads of neighbouring columns share what they load, and stores of such are
  * interleaved (codegen/nest/nest_join.c). Where rows only go through, they are one axis with their
@@ -169,6 +170,36 @@ static bool takes_parts(const TlOp *op)
     return has_parts(tl_in(op, 0), 0);
 }
 
+/* Does a store take v by a slice along its last axis? Every few of those elements are one, too. */
+static bool may_store_parts(const TlOp *store, const TlValue *v)
+{
+    if (store->opcode != TL_OP_STORE || store->block != v->def->block)
+        return false;
+    TlPlace p = tl_op_place(store);
+    int i = p.value == v ? slice_of(&p, last_of(v->type)) : -1;
+    return i >= 0 && p.axes[i].step > 0 && !(p.mask && p.mask->type->rank);
+}
+
+/* Does a reshape put rows one after the other for stores alone? Columns are as well stored by
+ * themselves, each every few elements. */
+static bool stores_parts(const TlOp *op)
+{
+    if (op->opcode != TL_OP_RESHAPE)
+        return false;
+    const TlType *in = tl_in(op, 0)->type, *out = op->out[0]->type;
+    int n = columns_of(in), last = last_of(out);
+    if (!n || columns_of(out) || axis_of(in) != last_of(in) || in->rank != out->rank + 1 ||
+        in->shape[last] * n != out->shape[last])
+        return false;
+    for (int d = 0; d < last; d++)
+        if (in->shape[d] != out->shape[d])
+            return false;
+    const TlUse *u = op->out[0]->uses;
+    while (u && may_store_parts(u->user, op->out[0]))
+        u = u->next;
+    return op->out[0]->uses && !u;
+}
+
 /* Are the result's columns none of the operand's, which may have some along another axis? */
 static bool begins_columns(const TlOp *op)
 {
@@ -205,7 +236,8 @@ static bool works_by_columns(const TlOp *op)
     case TL_OP_TRANS: return passes && in->rank == 2 && axis_behind(op, from) == to;
     case TL_OP_EXPAND: return passes && axis_behind(op, from) == to;
     case TL_OP_RESHAPE:
-        return begins_columns(op) || (passes && from == last_of(in) && to == last_of(out));
+        return begins_columns(op) || stores_parts(op) ||
+               (passes && from == last_of(in) && to == last_of(out));
     case TL_OP_REDUCE:
         return op->nin == 1 && !op->nregions &&
                (is_along_rows(op) || (passes && axis_behind(op, from) == to));
@@ -317,7 +349,7 @@ static void price_op(Split *s, const TlOp *op, const TlValue *v)
             vectors = rows / along * n * ((along + lanes - 1) / lanes),
             work = tl_elem_work(op->opcode)->cpu;
     bool moves = op->opcode == TL_OP_LOAD || op->opcode == TL_OP_STORE ||
-                 (op->opcode == TL_OP_RESHAPE && takes_parts(op));
+                 (op->opcode == TL_OP_RESHAPE && (takes_parts(op) || stores_parts(op)));
     if (op->opcode == TL_OP_TRANS) { /* from a home to another one */
         g->meets = true;
         g->rows += 2 * rows;
@@ -327,7 +359,7 @@ static void price_op(Split *s, const TlOp *op, const TlValue *v)
         g->rows += vectors * (sums ? 2 : work);
         g->columns += vectors * (sums ? 1 : work);
     } else if (moves) { /* columns are taken from as many vectors side by side */
-        g->parts |= op->opcode == TL_OP_RESHAPE;
+        g->parts |= op->opcode == TL_OP_RESHAPE && takes_parts(op);
         g->rows += rows;
         g->columns += vectors * n;
     } else if (is_along_rows(op)) {
@@ -618,12 +650,36 @@ static TlOp *split_carried(Split *s, TlOp *op)
     return made;
 }
 
+/* The store of columns that a reshape would put one after the other. */
+static void store_parts(Split *s, TlBuilder *b, const TlOp *op, TlValue **of, int n)
+{
+    TlPlace p = tl_op_place(op);
+    uint32_t i = (uint32_t)slice_of(&p, last_of(p.value->type)),
+             at = (uint32_t)(&p.index[i] - op->in);
+    for (int c = 0; c < n; c++) {
+        TlValue **in = TL_NEW_ARRAY(s->arena, TlValue *, op->nin);
+        TlAxis *axes = TL_NEW_ARRAY(&s->fn->module->arena, TlAxis, p.naxes);
+        memcpy(axes, p.axes, sizeof *axes * p.naxes);
+        for (uint32_t k = 0; k < op->nin; k++)
+            in[k] = tl_in(op, k) == p.value ? of[c] : tl_in(op, k);
+        in[at] = further(b, in[at], (int64_t)c * axes[i].step);
+        axes[i].width /= n;
+        axes[i].step *= n;
+        TlOp *made = tl_op_like(b, op, op->nin, in, 0, NULL);
+        tl_attr_set(s->fn, made, (TlAttr){.id = TL_ATTR_AXES, .n = p.naxes, .u.axes = axes});
+    }
+}
+
 static void split_op(Split *s, TlOp *op)
 {
     TlBuilder b = tl_builder_before(op);
     b.loc = op->loc;
     const TlValue *v = op->opcode == TL_OP_STORE ? tl_op_place(op).value : NULL;
-    if (v && columns_in(s, v)) {
+    const TlOp *puts = v && v->def && stores_parts(v->def) ? v->def : NULL;
+    if (puts && columns_in(s, tl_in(puts, 0))) {
+        store_parts(s, &b, op, columns_in(s, tl_in(puts, 0)), columns_of(tl_in(puts, 0)->type));
+        tl_op_erase(op);
+    } else if (v && columns_in(s, v)) {
         for (int c = 0; c < columns_of(v->type); c++)
             access_column(s, &b, op, axis_of(v->type), c);
         tl_op_erase(op);

@@ -74,6 +74,69 @@ def structures(x, z):
     return {"y": exact(flat[:, [(c * (m - 1) + 1) % m for c in range(m)]].reshape(x.shape)), "z": exact(z)}
 
 
+# Rows that are put one after the other, and stored: from before an array on, behind it, every second element; narrow
+# programs, several of which run at once; few elements, one, none; neighbours that change places.
+TOGETHER = {2: "interleave(x[0, i +: {0}], x[1, i +: {0}])",
+            3: "reshape(row(iota(3)) == 0 ? col(x[0, i +: {0}]) : row(iota(3)) == 1 ? col(x[1, i +: {0}]) : "
+               "col(x[2, i +: {0}]), 3 * {0})",
+            4: "interleave(interleave(x[0, i +: {0}], x[2, i +: {0}]), interleave(x[1, i +: {0}], x[3, i +: {0}]))"}
+for k, t in enumerate(ALL):
+    for m, block in ((2, 16), (2, 64), (3, 32), (4, 16), (4, 64)):
+        for n in (203, 1, 0) if t in ("u8", "f32") else (203, ):
+            row(f"channels_put_together_{t}_{m}_by_{block}_{n}", f"""
+kernel k(const {t} x[{m}, N], {t} y[M], {t} z[H, P], {t} s[Q])
+    grid(cdiv(N, {block}) + 1)
+{{
+    int i = pid(0) * {block};
+    auto v = {TOGETHER[m].format(block)};
+    y[{m} * i +: {m * block}] = v;
+    z[1, {2 * m} * i + 1 +: {m * block} : 2] = v;
+    s[{m} * i - 3 +: {m * block}] = v;
+}}
+""", {"x": values(t, 10 * k + m, m, n), "y": poison(t, m * n), "z": poison(t, 2, 2 * m * n),
+      "s": poison(t, max(m * n - 1, 0))},
+                lambda a, m=m, block=block: put_together(a, m, block))
+    row(f"channels_of_pairs_change_places_{t}", f"""
+kernel k({t} y[M])
+    grid(cdiv(M, 128))
+{{
+    int i = pid(0) * 128;
+    y[i +: 128] = interleave(y[i + 1 +: 64 : 2], y[i +: 64 : 2]);
+}}
+""", {"y": values(t, k, 402)}, lambda a: {"y": exact(a["y"].reshape(-1, 2)[:, ::-1].reshape(-1).copy())})
+    row(f"channels_of_pairs_repeated_{t}", f"""
+kernel k(const {t} x[H, W], {t} y[P, Q])
+    grid(cdiv(W, 16), H)
+{{
+    auto t = repeat(x[pid(1), pid(0) * 16 +: 16], 0, {2 + k % 2});
+    y[2 * pid(1), {2 + k % 2} * 16 * pid(0) +: {(2 + k % 2) * 16}] = t;
+    y[2 * pid(1) + 1, {2 + k % 2} * 16 * pid(0) +: {(2 + k % 2) * 16}] = t;
+}}
+""", {"x": values(t, k, 3, 101), "y": poison(t, 6, 101 * (2 + k % 2))},
+        lambda a, k=k: {"y": exact(np.repeat(np.repeat(a["x"], 2, 0), 2 + k % 2, 1))})
+    row(f"channels_of_pairs_taken_apart_{t}", f"""
+kernel k(const {t} x[M], {t} y[N], {t} z[N])
+    grid(cdiv(N, 16))
+{{
+    auto (a, b) = split(reshape(x[pid(0) * 32 +: 32], 16, 2));
+    y[pid(0) * 16 +: 16] = b;
+    z[pid(0) * 16 +: 16] = a;
+}}
+""", {"x": values(t, k, 602), "y": poison(t, 301), "z": poison(t, 301)},
+        lambda a: {"y": exact(a["x"][1::2].copy()), "z": exact(a["x"][::2].copy())})
+
+
+def put_together(a, m, block):
+    x, y, z, s = a["x"], a["y"].copy(), a["z"].copy(), a["s"].copy()
+    n = x.shape[1]
+    all_of = np.zeros(m * block * (-(-n // block) + 1), x.dtype)  # blocks go on behind x, where 0 is read
+    all_of[:m * n] = x.T.reshape(-1)
+    y[:] = all_of[:m * n]
+    z[1, 1::2] = all_of[:m * n]
+    s[:] = all_of[3:3 + len(s)]
+    return {"y": exact(y), "z": exact(z), "s": exact(s)}
+
+
 # y's own channels change places; a load between the stores sees the first one's result.
 row("channels_in_place", """
 kernel k(f32 y[N, 3], f32 z[N])
