@@ -23,6 +23,7 @@ typedef struct TlNestMachine {
     bool mask_bits;   /* which are the bits of integers */
     bool fma;         /* of f32 and f64, as instructions */
     bool thirds;      /* loads of every third element, all three at once */
+    bool two;         /* any shuffle of two vectors by one instruction */
 } TlNestMachine;
 TlNestMachine tl_nest_machine(const TlLlvm *l);
 

@@ -38,7 +38,8 @@ TlNestMachine tl_nest_machine(const TlLlvm *l)
                            .masks = sve || mask_bits,
                            .mask_bits = mask_bits,
                            .fma = tl_llvm_has_feature(l, "fma") || tl_llvm_has_feature(l, "neon"),
-                           .thirds = tl_llvm_has_feature(l, "neon")};
+                           .thirds = tl_llvm_has_feature(l, "neon"),
+                           .two = wide || tl_llvm_has_feature(l, "neon")};
 }
 
 /* ---- vectors interleaved and taken apart ---- */
@@ -62,13 +63,13 @@ static int zip_shuffles(int n)
     return n * rounds;
 }
 
-/* One by one, an element is loaded or stored, and put in its lane or taken from it. Without masks,
- * a shuffle of two vectors is two of one, and a selection. */
+/* One by one, an element is loaded or stored, and put in its lane or taken from it. Else a shuffle
+ * of two vectors is two of one, and a selection. */
 bool tl_nest_zips(const TlNestMachine *m, int bytes, int n, int wanted)
 {
     enum { EACH = 2, SLOW = 3 };
     int lanes = m->vector_bytes / bytes, all = zip_shuffles(n), alone = wanted * (n - 1),
-        shuffles = (all < alone ? all : alone) * (m->masks ? 1 : SLOW);
+        shuffles = (all < alone ? all : alone) * (m->two ? 1 : SLOW);
     return n + shuffles <= wanted * lanes * EACH;
 }
 
