@@ -10,6 +10,8 @@
 static void build_joined(TlNests *plan, const TlNestJoined *j)
 {
     TlNestAccess *last = j->store[j->n - 1];
+    /* the first of those that are interleaved ends last */
+    TlNestAccess *box = j->one_box ? last : j->apart ? NULL : j->store[0];
     TlNest *n = tl_nest_new(plan, TL_NEST_STORE, last->op, last->place.value->type);
     int lane = n->form.lane, limit = TL_NEST_LANES;
     n->value = last->place.value;
@@ -21,12 +23,11 @@ static void build_joined(TlNests *plan, const TlNestJoined *j)
     for (int k = 0; k < j->n; k++)
         limit = tl_nest_width(plan, j->store[k]->place.value, limit, false, &n->limit);
     n->width = tl_nest_fit_width(n->form.padded[lane], limit);
-    if (j->one_box)
-        tl_nest_ask_store(plan, n, last, lane);
-    else
-        n->store = last;
+    if (box)
+        tl_nest_ask_store(plan, n, box, lane);
+    n->store = last;
     for (int k = 0; k < j->n; k++) {
-        if (!j->one_box || j->store[k] != last)
+        if (j->store[k] != box)
             tl_nest_ask_access(plan, n, j->store[k], lane);
         tl_nest_ask_value(plan, n, j->store[k]->place.value, lane, false);
     }
