@@ -525,6 +525,7 @@ TlCpuBounds tl_cpu_bounds(TlCpuGen *g, const TlNest *n, int64_t step);
 typedef struct TlCpuLoops {
     int skip, dim; /* -1: none */
     bool skips_lanes;
+    bool one_row; /* there is no loop over the rows: the position is one of them */
     int64_t step;
     const TlCpuBounds *bounds;
     int rank, lane;

@@ -23,7 +23,9 @@ static void fill_body(TlCpuGen *g, TlCpuAt *at, void *user)
     TlValue *v = f->n->value;
     TlCpuFetch fetch = {.nest = f->n, .conditional = g->conditional};
     at->fetch = f->n->fetch.len && at->whole ? &fetch : NULL;
-    store(g, f, at, v->type->dtype, (f->n->own ? tl_cpu_eval_own : tl_cpu_eval)(g, v, at));
+    bool chosen = f->n->chosen_row, own = f->n->own && !chosen; /* the condition holds there */
+    TlValue *x = chosen ? tl_in(v->def, 1) : v;
+    store(g, f, at, v->type->dtype, (own ? tl_cpu_eval_own : tl_cpu_eval)(g, x, at));
     if (at->fetch)
         tl_cpu_fetch_now(g, at->fetch);
     at->fetch = NULL;

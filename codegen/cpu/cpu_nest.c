@@ -109,6 +109,11 @@ static void choose_row(TlCpuGen *g, const TlNest *n, TlCpuBounds *b)
                  is = LLVMBuildICmp(g->b, LLVMIntULT, row, tl_gen_int(&g->gen, n->form.extent[0]),
                                     ""),
                  next = LLVMBuildAdd(g->b, row, tl_gen_int(&g->gen, 1), "");
+    if (n->has_row) {
+        b->from[0] = row;
+        b->to[0] = LLVMBuildNSWAdd(g->b, row, tl_gen_int(&g->gen, 1), "");
+        return;
+    }
     b->from[0] = LLVMBuildSelect(g->b, is, row, zero, "");
     b->to[0] = LLVMBuildSelect(g->b, is, next, zero, "");
 }
@@ -213,7 +218,7 @@ static TlCpuBounds bounds_of_row(TlCpuGen *g, const TlCpuBounds *b, const TlCpuA
 
 static bool is_skipped(const TlCpuLoops *l, int d)
 {
-    return d == l->skip || (l->skips_lanes && d == l->lane);
+    return d == l->skip || (l->skips_lanes && d == l->lane) || (l->one_row && d == 0);
 }
 
 static bool is_number(LLVMValueRef x, int64_t n)
@@ -756,6 +761,9 @@ static void by_rows(TlCpuGen *g, TlCpuAt *at, const TlCpuBounds *bounds, const B
     TlCpuRow *row = at->row;
     const TlNest *n = row->nest;
     TlCpuLoops loops = {.skip = bounds->end ? n->form.lane : -1, .dim = -1, .bounds = bounds};
+    loops.one_row = n->has_row;
+    if (n->has_row)
+        at->idx[0] = bounds->from[0];
     if (bounds->end)
         tl_cpu_prefetch_begin(g, row);
     tl_cpu_loops_begin(g, &loops, &n->form, at);

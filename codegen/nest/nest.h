@@ -552,6 +552,7 @@ typedef struct TlNest {
     TL_VEC(TlNestDown *) down;
     /* Or rows that a select chooses, from and up to scalars; NULL: from 0, all. Or one row. */
     const TlValue *chosen[2], *chosen_row;
+    bool has_row; /* that one is known to be a row of it */
     /* -- a store -- */
     TlNestAccess *store; /* NULL: it stores nothing */
     const TlNestJoined *joined; /* those that are stored with it; NULL: none */

@@ -126,7 +126,7 @@ static void put_split(Print *p, const TlNest *n)
         tl_sbuf_putf(p->out, " of %d in registers", n->down.data[i]->ahead);
     }
     put_flag(p, n->chosen[1], "only rows that are chosen");
-    put_flag(p, n->chosen_row, "only one row");
+    put_flag(p, n->chosen_row, n->has_row ? "only one row" : "only one row, if there is such");
     put_flag(p, n->last_axis >= 0, "ends with what is stored");
     if (!p->plan->check)
         put_number(p, "values", n->nvalues, 0);

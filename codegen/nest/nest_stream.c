@@ -68,10 +68,11 @@ static const char *why_store_not(const TlNest *n, const TlNestAccess *a, const c
         return "it computes much";
     if (n->width * bytes % TL_NEST_STREAM_BYTES)
         return "vectors are too small";
-    if (n->form.extent[n->form.lane] * bytes < LEAST_ROW)
-        return "rows are too short";
-    if (n->form.extent[n->form.lane] * bytes % LINE && is_part(n, a))
+    bool part = is_part(n, a);
+    if (part && n->form.extent[n->form.lane] * bytes % LINE)
         return "trips store parts of rows";
+    if (!part && n->form.extent[n->form.lane] * bytes < LEAST_ROW)
+        return "rows are too short";
     if (a->row)
         return "rows may lie apart";
     return tl_nest_is_contiguous(a, n->form.lane) ? NULL : "elements are apart";

@@ -202,13 +202,24 @@ static const TlValue *filled(const TlNests *plan, const TlNest *n)
     return n->value;
 }
 
+/* The condition itself, not repeated. */
+static const TlOp *condition_of(const TlOp *select)
+{
+    const TlOp *op = tl_in(select, 0)->def;
+    while (op && op->opcode == TL_OP_BROADCAST)
+        op = tl_in(op, 0)->def;
+    return op;
+}
+
 const TlValue *tl_nest_only_row(const TlNests *plan, const TlNest *n)
 {
     const TlOp *op = n->kind == TL_NEST_FILL && n->own ? n->value->def : NULL;
     bool puts = op && op->opcode == TL_OP_SELECT && n->value->type->rank == 2 &&
                 n->value->type->shape[0] >= LEAST_ROWS && !tl_in(op, 2)->def &&
                 plan->place[tl_in(op, 2)->id].buffer == n->home;
-    const TlValue *row = puts ? tl_nest_compared(tl_in(op, 0), 0, TL_OP_EQ) : NULL;
+    const TlOp *is = puts ? condition_of(op) : NULL;
+    const TlValue *row =
+        is && is->opcode == TL_OP_EQ ? tl_nest_compared(tl_in(op, 0), 0, TL_OP_EQ) : NULL;
     uint64_t known;
     bool counts = row && !tl_value_is_const(row, &known) && tl_nest_is_before(row, n->op);
     return counts && n->form.rank == 2 && n->lane == 1 ? row : NULL;
@@ -224,6 +235,10 @@ static void find_chosen(const Wants *w, TlNest *n)
                   *from = NULL;
     const TlOp *op = v->def;
     n->chosen_row = to ? NULL : tl_nest_only_row(w->plan, n);
+    if (n->chosen_row) {
+        const TlAxisFacts *facts = tl_axis_facts(w->plan->axis, n->chosen_row);
+        n->has_row = facts->lo >= 0 && facts->hi < n->form.extent[0];
+    }
     if (n->chosen_row || v->type->rank != 2 || v->type->shape[0] < LEAST_ROWS)
         return;
     if (!to && n->own && op && op->opcode == TL_OP_SELECT && !tl_in(op, 2)->def &&

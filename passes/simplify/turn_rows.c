@@ -1,9 +1,9 @@
 /* turn-rows: loops that go along rows, of which each lane has one, take blocks of columns.
  *
  *     for %i in 0 .. %n {                            for %t in 0 .. %n by 64 {
- *         %a = load %x, %r, %i {axes = [16, i]}          %b = load %x, %r, %t {axes = [16, 64]}
+ *         %a = load %x, %r, %i {axes = [16, i]}          %b = load %x, %r, %t {axes = [16, 32]}
  *         %s = ... %a ...                                %c = trans %b
- *         store %y, %r, %i, %s {axes = [16, i]}   =>     for %k in 0 .. min(64, %n - %t) {
+ *         store %y, %r, %i, %s {axes = [16, i]}   =>     for %k in 0 .. min(32, %n - %t) {
  *     }                                                      %a = row %k of %c
  *                                                            %s = ... %a ...
  *                                                            %d = %s as row %k of %d
@@ -32,7 +32,8 @@
 #include "passes/pass.h"
 
 enum {
-    MOST_TRIPS = 64,  /* of a block: its rows are whole lines; */
+    MOST_TRIPS = 64,  /* of a block: its rows are one line or two; */
+    MOST_ROW = 128,   /* bytes of these */
     LEAST_TRIPS = 16, /* whole vectors that are transposed */
     LEAST_LANES = 8,
     MOST_STEP = 4, /* columns from trip to trip */
@@ -327,15 +328,25 @@ static int64_t bytes_of(const Turn *t, int64_t trips)
 
 /* ---- 4. price ---- */
 
+static int32_t most_trips(const Turn *t)
+{
+    int32_t most = MOST_TRIPS;
+    for (uint32_t i = 0; i < t->blocks.len; i++) {
+        int32_t n = MOST_ROW / tl_dtype_bytes(t->blocks.data[i].first->place.base->type->dtype);
+        most = n < most ? n : most;
+    }
+    return most > LEAST_TRIPS ? most : LEAST_TRIPS;
+}
+
 /* Accesses whose elements are apart are loads or stores of each; so many steps of a vector's way
- * through a block are about as many of eight elements. */
+ * through a block are about as many of eight elements (LEAST_LANES). */
 static bool pays(Turn *t)
 {
     TlWideInt trips;
     bool known = tl_const_trips(t->loop, &trips);
     if (!t->blocks.len || (known && trips < LEAST_TRIPS))
         return false;
-    t->trips = MOST_TRIPS;
+    t->trips = most_trips(t);
     while (t->trips > LEAST_TRIPS &&
            (bytes_of(t, t->trips) > FIRST_CACHE || (known && trips < t->trips)))
         t->trips /= 2;
