@@ -263,6 +263,14 @@ static bool goes_by_rows(const tile_kernels *k, const TlLibConv *c, TlLibCall *c
            tl_lib_fits(k, call);
 }
 
+/* The channels of a group by which choices.def chooses conv2d: 16 where chunks of 16 leave fewer of
+ * the last one empty than chunks of 32, and outputs are more than few. */
+static int64_t depth_of(const TlLibConv *c)
+{
+    int64_t rest = c->CG % 32;
+    return c->CG > 32 && rest > 0 && rest <= 16 && c->K / c->w.options.groups > 16 ? 16 : c->CG;
+}
+
 /* y [N, P, Q, K] of x [N, H, W, C] and f, any array with the axes [R, S, C / groups, K]. */
 static tile_status convolve(tile_kernels *k, tile_stream *stream, const TlLibConv *c,
                             const TlLibArray *x, const TlLibArray *f, const TlLibArray *y)
@@ -282,7 +290,7 @@ static tile_status convolve(tile_kernels *k, tile_stream *stream, const TlLibCon
     if (goes_directly(k, c, &direct))
         return tl_lib_launch(k, stream, &direct, args, 11);
     TlLibCall call = tl_lib_image_call(c, TL_LIB_conv2d, 0, w->N * w->P * w->Q,
-                                       c->K / w->options.groups, c->CG);
+                                       c->K / w->options.groups, depth_of(c));
     return tl_lib_launch(k, stream, &call, args, 11);
 }
 
