@@ -467,7 +467,9 @@ static void note_stored(const Wide *w)
 {
     TlNests *plan = w->plan;
     plan->wide_step = w->drifts.step;
-    plan->wide_least = (w->lanes / 2 + w->drifts.step - 1) / w->drifts.step + 1;
+    plan->wide_least = plan->why_wide == TL_NEST_WIDE_ENDS
+                           ? 1
+                           : (w->lanes / 2 + w->drifts.step - 1) / w->drifts.step + 1;
     for (const TlOp *op = plan->fn->body->first; op; op = tl_walk_next(op, NULL)) {
         bool is_access = op->opcode == TL_OP_STORE || op->opcode == TL_OP_LOAD;
         TlPlace p = is_access ? tl_op_place(op) : (TlPlace){0};
