@@ -366,6 +366,8 @@ static TlNests *plan_function(const TlFn *fn, const TlNestMachine *m, bool check
     run_passes(wide);
     if (places && plan->abreast && !wide->abreast) /* these find fewer places still */
         return plan;
+    if (ends && wide->abreast && plan->wide_stored.len) /* hardly any run by themselves */
+        plan->abreast = NULL;
     tl_nest_share_scratch(plan, wide);
     plan->wide = wide;
     verify_all(plan);

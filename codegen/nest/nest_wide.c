@@ -491,7 +491,9 @@ static bool is_plain_start(const Wide *w, const TlValue *v, int64_t step)
 static void note_stored(const Wide *w)
 {
     TlNests *plan = w->plan;
-    plan->wide_least = (w->lanes / 2 + w->drifts.step - 1) / w->drifts.step + 1;
+    plan->wide_least = plan->why_wide == TL_NEST_WIDE_ENDS
+                           ? 1
+                           : (w->lanes / 2 + w->drifts.step - 1) / w->drifts.step + 1;
     for (const TlOp *op = plan->fn->body->first; op; op = tl_walk_next(op, NULL)) {
         if (op->opcode != TL_OP_STORE && op->opcode != TL_OP_LOAD)
             continue;
