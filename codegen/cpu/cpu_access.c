@@ -309,7 +309,9 @@ static void prepare_axis(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef *offse
     if (axis->kind == TL_AXIS_SCALAR) {
         if (!a->a->bounds)
             return;
-        LLVMValueRef in = LLVMBuildICmp(g->b, LLVMIntULT, at, a->view->extent[i], "");
+        LLVMValueRef extent = a->view->extent[i], zero = tl_gen_int(&g->gen, 0),
+                     in = a->a->axis[i].fits ? LLVMBuildICmp(g->b, LLVMIntSGT, extent, zero, "")
+                                             : LLVMBuildICmp(g->b, LLVMIntULT, at, extent, "");
         a->ok = a->ok ? LLVMBuildAnd(g->b, a->ok, in, "") : in;
         return;
     }

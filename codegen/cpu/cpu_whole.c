@@ -132,6 +132,10 @@ static void ask_axis(TlCpuGen *g, Asks *s, const TlNestAccess *a, uint32_t i)
         ask_bounded(g, s, f, extent, width);
         return;
     }
+    if (a->axis[i].fits) {
+        add(g, s, LLVMBuildICmp(g->b, LLVMIntSGT, extent, tl_gen_int(&g->gen, 0), ""));
+        return;
+    }
     TlCpuRange start = f->is ? tl_cpu_affine_range(g, &s->ranges, f)
                              : tl_cpu_range(g, &s->ranges, a->place.index[i].value);
     if (tl_cpu_tests_axis(g, a, i)) {

@@ -131,6 +131,7 @@ typedef struct TlNestAxis {
      * known to be inside (hi = 1), or not to be (0)? */
     bool is_known;
     int64_t lo, hi;
+    bool fits; /* a scalar index is inside, if the axis has any element: a border says so */
     TlNestAffine affine; /* of an index tile, which is then as a slice where it is whole */
 } TlNestAxis;
 /* Is it bounded, or a pattern, and so no slice where elements are tested? */

@@ -380,6 +380,23 @@ static void find_interval(const TlFn *fn, TlNestAccess *a, uint32_t i)
     x->hi = hi < axis->width ? (int64_t)hi : axis->width;
 }
 
+/* Does a border keep a scalar index inside of an axis that has elements? */
+static bool is_kept_inside(const TlNests *plan, const TlValue *v, const TlValue *view,
+                           uint32_t axis)
+{
+    TlWideInt n;
+    const TlOp *op = tl_axis_plain(plan->axis, v)->def;
+    if (op && op->opcode == TL_OP_BORDER)
+        return is_length(plan, tl_in(op, 1), view, axis, 0);
+    for (uint32_t i = 0; op && op->opcode == TL_OP_MIN && i < 2; i++) {
+        const TlOp *last = tl_axis_plain(plan->axis, tl_in(op, i))->def;
+        if (last && last->opcode == TL_OP_ADD && tl_const_int_value(tl_in(last, 1), &n) &&
+            n == -1 && is_length(plan, tl_in(last, 0), view, axis, 0))
+            return tl_axis_facts(plan->axis, tl_in(op, 1 - i))->lo >= 0;
+    }
+    return false;
+}
+
 static void find_axis(const TlNests *plan, TlNestAccess *a, uint32_t i)
 {
     const TlAxis *axis = &a->place.axes[i];
@@ -393,6 +410,8 @@ static void find_axis(const TlNests *plan, TlNestAccess *a, uint32_t i)
         a->has_interval &= !a->bounds || axis->step > 0;
         x->may_be_below = tl_axis_facts(plan->axis, a->place.index[i].value)->lo < 0;
     }
+    x->fits = axis->kind == TL_AXIS_SCALAR && a->bounds &&
+              is_kept_inside(plan, a->place.index[i].value, a->place.base, i);
     if (axis->kind == TL_AXIS_SCALAR || !a->bounds || axis->step > 0)
         find_interval(plan->fn, a, i);
 }

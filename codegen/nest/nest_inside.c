@@ -269,7 +269,8 @@ static bool has_taps(const TlNests *plan, const TlNest *n)
         const TlNestAccess *a = n->asks.data[i].access;
         bool has_rows = false;
         for (uint32_t k = 0; k < a->place.naxes; k++)
-            has_rows |= a->axis[k].dim != n->asks.data[i].lane && !a->axis[k].is_known;
+            has_rows |=
+                a->axis[k].dim != n->asks.data[i].lane && !a->axis[k].is_known && !a->axis[k].fits;
         int lane = n->asks.data[i].lane;
         if (!has_rows || lane < 0 || !tl_nest_has_zeros(a) ||
             (!tl_nest_is_contiguous_inside(a, lane) && tl_nest_stride(a, lane) == 1 &&

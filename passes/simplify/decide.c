@@ -128,18 +128,24 @@ static TlValue *decided(const TlFn *fn, const TlAxisInfo *a, TlOp *op)
     return tl_const_bits(&b, op->out[0]->type, known == YES);
 }
 
+typedef struct Decision {
+    TlOp *op;
+    TlValue *by;
+} Decision;
+
 TlPassResult tl_pass_decide(TlFn *fn, TlPassCtx *px)
 {
     if (!is_concerned(fn))
         return TL_SAME;
     const TlAxisInfo *a = tl_pass_axis_info(fn, px);
-    bool changed = false;
+    TL_VEC(Decision) all = {0};
     for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
         TlValue *by = op->nout == 1 && op->out[0]->uses ? decided(fn, a, op) : NULL;
-        if (!by)
-            continue;
-        tl_replace_uses(op->out[0], by);
-        changed = true;
+        if (by)
+            tl_vec_push(px->scratch, &all, (Decision){op, by});
     }
-    return changed ? TL_CHANGED : TL_SAME;
+    for (uint32_t i = all.len; i-- > 0;) /* nothing is known of what is new; what stands for one may
+                                          * be another one */
+        tl_replace_uses(all.data[i].op->out[0], all.data[i].by);
+    return all.len ? TL_CHANGED : TL_SAME;
 }

@@ -629,6 +629,8 @@ static const char sums_ops[] =
     "  %h = histogram %i, %s : tile<f32, 9>\n"
     "  %a = add_sat %i, %r : tile<i32, 8, 2>\n"
     "  %b = sub_sat %a, %i : tile<i32, 8, 2>\n"
+    "  %e = cast %i : tile<i64, 8, 2>\n"
+    "  %p = border %b, %e {way = reflect} : tile<i64, 8, 2>\n"
     "  return\n"
     "}\n";
 
@@ -722,6 +724,8 @@ static const struct {
     {"%x = scan %t, %f, %f {axis = 0, kind = add} : tile<f32, 8>", "3 operands, 1 results"},
     {"%x = reduce %t, %f {axis = 0, kind = add} : f32", "2 operands, 1 results"},
     {"%x = add_sat %t, %t : tile<f32, 8>", "tile<f32, 8>"},
+    {"%x = border %t, %t {way = wrap} : tile<i64, 8>", "maps tile<f32, 8>"},
+    {"%x = border %n, %n {way = wrap} : i64", "extents are i32"},
     {"%x = asm %c {text = \"\"} : f32", "operand 0 is bool"},
     {"%x = asm %f {text = \"\"} : bool", "the result is bool"},
     {"%x = asm %t {text = \"\"} : f32", "operand 0 is tile<f32, 8>, the result f32"},

@@ -10,6 +10,7 @@
  * pass_fuzz_test [FIRST [COUNT]] runs other seeds; a failure prints the seed and the pass, a COUNT
  * of 1 the kernel. */
 #include "ir/argmax.h"
+#include "ir/border_op.h"
 #include "ir/numeric.h"
 #include "passes/pass.h"
 #include "test/unit/unit.h"
@@ -160,6 +161,16 @@ static void gen_choice(Gen *g)
     TlValue *c =
         pick(g, 2) ? scalar(g, TL_BOOL) : value_of(g, tl_type_with_dtype(g->ctx, x->type, TL_BOOL));
     keep(g, tl_select(&g->b, c, x, y));
+}
+
+static void gen_border(Gen *g)
+{
+    static const TlDtype of[] = {TL_I32, TL_I64, TL_U64};
+    TlWay way = (TlWay)pick(g, 3);
+    TlValue *x = any(g);
+    if (tl_is_float(x->type->dtype))
+        return;
+    keep(g, tl_border_op(&g->b, way, tl_cast(&g->b, x, of[pick(g, 3)]), scalar(g, TL_I64)));
 }
 
 static void gen_cast(Gen *g)
@@ -615,7 +626,7 @@ static void gen_ops(Gen *g, int n)
         else if (kind < 13)
             gen_choice(g);
         else if (kind < 15)
-            gen_cast(g);
+            pick(g, 4) ? gen_cast(g) : gen_border(g);
         else if (kind < 18)
             pick(g, 4) ? gen_shape(g) : gen_gather(g);
         else if (kind < 19)
@@ -743,6 +754,7 @@ static const char *const pipelines[] = {
     "licm",
     "unroll",
     "decide",
+    "expand-borders",
     "gather-borders",
     "bounds",
     "late-loads",
