@@ -157,6 +157,9 @@ static int take_group(TlCpuGen *g, const Groups *s, int64_t group, Together *t)
 static Together taken_together(TlCpuGen *g, const TlCpuAccess *a, const TlCpuAt *at, int stride)
 {
     Groups s = find_groups(a, at, stride);
+    /* AVX-512 takes every second byte, the first one included, by one instruction */
+    if (g->m.masks && stride == 2 && tl_dtype_bits(a->a->place.base->type->dtype) == 8)
+        return (Together){.first = a};
     int64_t own = group_of(&s, s.from[0]);
     Together t = {0}, x = {0};
     bool beside = false;
