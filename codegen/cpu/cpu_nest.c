@@ -406,10 +406,16 @@ static void whole_part(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef begin, LL
     first = at;
     first.idx[first.lane] = zero;
     tl_map_init(&first.memo, g->arena);
-    const TlCpuAccess *store = n->store ? tl_cpu_access_of(g, n->op) : NULL;
+    const TlCpuAccess *store = n->store ? tl_cpu_access_of(g, n->op) : NULL, *lies = store;
+    bool interleaved = n->joined && !n->joined->apart;
+    TlCpuAt where = first;
+    if (n->streams && interleaved) { /* all of them lie from the first one's element on */
+        lies = tl_cpu_access_of(g, n->joined->store[0]->op);
+        where.width = 1;
+    }
     if (n->streams)
-        tl_cpu_stream_now(g, outer->row, store, tl_cpu_access_address(g, store, &first));
-    for (int k = 0; n->streams && n->joined && k < n->joined->n; k++)
+        tl_cpu_stream_now(g, outer->row, lies, tl_cpu_access_address(g, lies, &where));
+    for (int k = 0; n->streams && n->joined && !interleaved && k < n->joined->n; k++)
         stream_with(g, outer->row, n->joined->store[k], &first);
     tl_cpu_prefetch_store(g, outer->row, &first);
     LLVMValueRef inside = n->forks_rows ? are_rows_inside(g, n, &at) : NULL;

@@ -223,7 +223,11 @@ static void joined_body(TlCpuGen *g, TlCpuAt *at, void *user)
     tl_cpu_zip(g, x, j->n, at->width);
     for (int k = 0; k < j->n; k++) {
         LLVMValueRef by = tl_gen_int(&g->gen, (int64_t)k * at->width);
-        store_plain(g, &elem, tl_gen_address(&g->gen, elem.dtype, p, by), x[k]);
+        LLVMValueRef to = tl_gen_address(&g->gen, elem.dtype, p, by);
+        if (at->row->streams)
+            store_row(g, at->row, &elem, to, x[k]);
+        else
+            store_plain(g, &elem, to, x[k]);
     }
 }
 

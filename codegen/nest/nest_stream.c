@@ -75,7 +75,8 @@ static const char *why_store_not(const TlNest *n, const TlNestAccess *a, const c
         return "rows are too short";
     if (a->row)
         return "rows may lie apart";
-    return tl_nest_is_contiguous(a, n->form.lane) ? NULL : "elements are apart";
+    bool interleaved = n->joined && !n->joined->apart;
+    return interleaved || tl_nest_is_contiguous(a, n->form.lane) ? NULL : "elements are apart";
 }
 
 /* NULL: it streams. */

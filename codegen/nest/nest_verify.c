@@ -162,9 +162,10 @@ static const char *check_store(const TlNests *plan, const TlNest *n)
         return "streams or prefetches rows, and has none";
     if (n->streams && (n->kind != TL_NEST_STORE || !tl_nest_is_split(n) || !plan->streams))
         return "streams without whole vectors";
+    bool interleaved = n->joined && !n->joined->apart;
     if (n->streams &&
         (n->width * tl_gen_elem_bytes(&n->type) % TL_NEST_STREAM_BYTES || n->store->place.mask ||
-         !tl_nest_is_contiguous(n->store, n->form.lane)))
+         !(interleaved || tl_nest_is_contiguous(n->store, n->form.lane))))
         return "streams what does not lie side by side";
     return n->streams_wide && !n->streams ? "streams by registers, but not at all" : NULL;
 }
