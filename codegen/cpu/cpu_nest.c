@@ -129,8 +129,7 @@ static void choose_rows(TlCpuGen *g, const TlNest *n, TlCpuBounds *b)
 TlCpuBounds tl_cpu_bounds(TlCpuGen *g, const TlNest *n, int64_t step)
 {
     TlCpuBounds b = {NULL};
-    const TlCpuAccess *a =
-        n->store ? tl_cpu_access_of(g, n->boxed ? n->boxed->op : n->op) : NULL;
+    const TlCpuAccess *a = n->store ? tl_cpu_access_of(g, n->boxed ? n->boxed->op : n->op) : NULL;
     if (n->kind == TL_NEST_FILL && n->boxed) /* the store comes later; its place is known */
         a = tl_cpu_prepare_access(g, n->boxed->op);
     for (uint32_t i = 0; a && n->boxed_axes >> i; i++)
