@@ -478,6 +478,37 @@ static bool visits_all_rows(const TlCpuAt *at)
              (n->transposed || !(n->product->loop && (n->product->store || n->product->seen[0])))));
 }
 
+/* So many bits, the lowest ones, are 1. */
+static LLVMValueRef low_bits(TlCpuGen *g, LLVMValueRef n, int width)
+{
+    LLVMValueRef all = tl_gen_int(&g->gen, -1), zero = tl_gen_int(&g->gen, 0);
+    n = tl_cpu_larger(g, n, zero);
+    LLVMValueRef is_all = LLVMBuildICmp(g->b, LLVMIntSGE, n, tl_gen_int(&g->gen, width), ""),
+                 by = LLVMBuildSelect(g->b, is_all, zero, n, ""),
+                 some = LLVMBuildNot(g->b, LLVMBuildShl(g->b, all, by, ""), "");
+    return LLVMBuildSelect(g->b, is_all, all, some, "");
+}
+
+LLVMValueRef tl_cpu_lane_range(TlCpuGen *g, LLVMValueRef from, LLVMValueRef to, int width)
+{
+    TL_ASSERT(width > 1 && width <= TL_NEST_LANES, "%d lanes", width);
+    if (g->m.mask_bits) {
+        LLVMTypeRef bits = LLVMIntTypeInContext(g->c, (unsigned)width);
+        LLVMValueRef before = LLVMBuildNot(g->b, low_bits(g, from, width), ""),
+                     m = LLVMBuildAnd(g->b, low_bits(g, to, width), before, "");
+        return LLVMBuildBitCast(g->b, LLVMBuildIntCast2(g->b, m, bits, 0, ""),
+                                tl_gen_vec(g->i1, width), "");
+    }
+    LLVMValueRef lane = tl_gen_iota(&g->gen, g->i32, width), bound[] = {from, to},
+                 most = tl_gen_int(&g->gen, width), zero = tl_gen_int(&g->gen, 0);
+    for (int k = 0; k < 2; k++) {
+        LLVMValueRef b = tl_cpu_smaller(g, tl_cpu_larger(g, bound[k], zero), most);
+        bound[k] = tl_gen_splat(&g->gen, LLVMBuildTrunc(g->b, b, g->i32, ""), width);
+    }
+    return LLVMBuildAnd(g->b, LLVMBuildICmp(g->b, LLVMIntSGE, lane, bound[0], ""),
+                        LLVMBuildICmp(g->b, LLVMIntSLT, lane, bound[1], ""), "");
+}
+
 /* The lanes that are inside a slice of step 1: none if the spot's uniform condition does not hold.
  * The interval is within 0..width: 32 bits do. */
 static void lane_interval(TlCpuGen *g, const TlCpuAccess *a, int i, const TlCpuAt *at, TlCpuSpot *s)

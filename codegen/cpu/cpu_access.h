@@ -33,6 +33,8 @@ LLVMValueRef tl_cpu_index_tile(TlCpuGen *g, const TlCpuAccess *a, int i, const T
 LLVMValueRef tl_cpu_interval_inside(TlCpuGen *g, const TlCpuAccess *a, int i, LLVMValueRef j);
 /* Is everything inside at this position, as the nest has asked? */
 bool tl_cpu_is_inside(const TlCpuAccess *a, const TlCpuAt *at);
+/* Lanes from .. to - 1, numbers of i64 that may be outside of 0 .. width. */
+LLVMValueRef tl_cpu_lane_range(TlCpuGen *g, LLVMValueRef from, LLVMValueRef to, int width);
 /* Has the program asked about all of its axes, and all is inside? */
 bool tl_cpu_is_asked_whole(const TlCpuGen *g, const TlNestAccess *a);
 /* Where the lanes are inside, may the row be outside, which then reads as zeros? */
@@ -58,8 +60,6 @@ LLVMValueRef tl_cpu_plain_load(TlCpuGen *g, const TlCpuAccess *a, const TlType *
                                LLVMValueRef p, int width);
 LLVMValueRef tl_cpu_masked_load(TlCpuGen *g, const TlType *elem, LLVMValueRef p, LLVMValueRef mask,
                                 LLVMValueRef other, int width, bool apart);
-/* Lanes from .. to - 1, numbers of i64 that may be outside of 0 .. width. */
-LLVMValueRef tl_cpu_lane_range(TlCpuGen *g, LLVMValueRef from, LLVMValueRef to, int width);
 /* i1: is the mask false in all lanes? */
 LLVMValueRef tl_cpu_in_no_lane(TlCpuGen *g, LLVMValueRef mask);
 LLVMValueRef tl_cpu_load_element(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuSpot *s, TlCpuAt *at);
@@ -69,7 +69,6 @@ LLVMValueRef tl_cpu_load_apart(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *a
 /* ---- cpu_border.c: patterns, and what the bounds of index tiles change ---- */
 
 /* Where bounds of an index tile may change something. */
-LLVMValueRef tl_cpu_eval_border(TlCpuGen *g, TlOp *op, LLVMValueRef *in);
 LLVMValueRef tl_cpu_load_bounded(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at);
 /* A pattern, all inside. NULL: it is no such position. */
 LLVMValueRef tl_cpu_load_pattern(TlCpuGen *g, TlOp *op, TlCpuAccess *a, TlCpuAt *at);

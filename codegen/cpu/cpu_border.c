@@ -92,19 +92,6 @@ static LLVMValueRef border_vector(TlCpuGen *g, TlOp *op, TlCpuAccess *a, const T
     return LLVMBuildSelect(g->b, inside, x, other, "");
 }
 
-/* A position is inside most often, and a remainder takes longer than all else of a program's
- * beginning: scalars ask first. */
-LLVMValueRef tl_cpu_eval_border(TlCpuGen *g, TlOp *op, LLVMValueRef *in)
-{
-    if (tl_gen_width_of(in[0]) > 1)
-        return tl_gen_elementwise(&g->gen, op, in);
-    bool is_signed = tl_is_signed(tl_in(op, 0)->type->dtype);
-    LLVMValueRef x = LLVMBuildIntCast2(g->b, in[0], g->i64, is_signed, "");
-    TlCpuFork f = tl_cpu_fork(g, LLVMBuildICmp(g->b, LLVMIntULT, x, in[1], ""));
-    tl_cpu_fork_else(g, &f, x);
-    return tl_cpu_fork_end(g, &f, tl_gen_elementwise(&g->gen, op, in));
-}
-
 /* ---- the first or last element, again and again; at the other end, or mirrored ---- */
 
 /* Lanes in the other order. */

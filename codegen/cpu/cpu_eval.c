@@ -240,6 +240,19 @@ static LLVMValueRef eval_places(TlCpuGen *g, const TlOp *op, const TlCpuAt *at)
     return v;
 }
 
+/* A position is inside most often, and a remainder takes longer than all else of a program's
+ * beginning: scalars ask first. */
+static LLVMValueRef eval_border(TlCpuGen *g, TlOp *op, LLVMValueRef *in)
+{
+    if (tl_gen_width_of(in[0]) > 1)
+        return tl_gen_elementwise(&g->gen, op, in);
+    bool is_signed = tl_is_signed(tl_in(op, 0)->type->dtype);
+    LLVMValueRef x = LLVMBuildIntCast2(g->b, in[0], g->i64, is_signed, "");
+    TlCpuFork f = tl_cpu_fork(g, LLVMBuildICmp(g->b, LLVMIntULT, x, in[1], ""));
+    tl_cpu_fork_else(g, &f, x);
+    return tl_cpu_fork_end(g, &f, tl_gen_elementwise(&g->gen, op, in));
+}
+
 LLVMValueRef tl_cpu_eval_elements(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
     if (op->opcode == TL_OP_PTR_ADD)
@@ -259,7 +272,7 @@ LLVMValueRef tl_cpu_eval_elements(TlCpuGen *g, TlOp *op, TlCpuAt *at)
         in[i] = tl_in(op, i)->type->rank == 0 && op->opcode == TL_OP_SELECT && i == 0
                     ? tl_gen_scalar(&g->gen, tl_in(op, i))
                     : tl_cpu_eval(g, tl_in(op, i), at);
-    return op->opcode == TL_OP_BORDER ? tl_cpu_eval_border(g, op, in)
+    return op->opcode == TL_OP_BORDER ? eval_border(g, op, in)
                                       : tl_gen_elementwise(&g->gen, op, in);
 }
 

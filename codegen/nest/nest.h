@@ -1001,9 +1001,6 @@ bool tl_nest_is_lone_product(const TlNests *plan, TlOp *dot);
 /* The dot of a loop that does nothing else, with the carried tile as what it adds to; NULL: there
  * is none. Values with homes are something else to do; plan NULL: none is known to have one. */
 TlOp *tl_nest_only_dot(const TlFn *fn, const TlNests *plan, const TlOp *loop);
-/* The loop around `loop` that does no more with a result than to pass it on: its iterations begin
- * with what they carry and yield what comes out. *out: its own result. NULL: there is none. */
-TlOp *tl_nest_passes_on(const TlOp *loop, int result, int *out);
 /* nest_operand.c. The load that v, an operand, is a conversion or a transposition of; elements
  * outside are zeros. *out_transposed: v's rows are the load's columns. NULL: none. */
 TlOp *tl_nest_load_under(const TlValue *v, bool *out_transposed);

@@ -93,7 +93,9 @@ TlOp *tl_nest_only_dot(const TlFn *fn, const TlNests *plan, const TlOp *loop)
     return dot;
 }
 
-TlOp *tl_nest_passes_on(const TlOp *loop, int result, int *out)
+/* The loop around `loop` that does no more with a result than to pass it on: its iterations begin
+ * with what they carry and yield what comes out. *out: its own result. NULL: there is none. */
+static TlOp *passed_on(const TlOp *loop, int result, int *out)
 {
     TlOp *outer = loop->block->parent;
     TL_ASSERT(result >= 0 && (uint32_t)result < loop->nout, "result %d of %u", result, loop->nout);
@@ -109,7 +111,7 @@ static bool begins_at_zero(const TlOp *loop)
 {
     TL_ASSERT(loop->opcode == TL_OP_FOR && loop->nin > 3, "a loop without a sum");
     int result = 0, next;
-    for (const TlOp *outer; (outer = tl_nest_passes_on(loop, result, &next)) != NULL; result = next)
+    for (const TlOp *outer; (outer = passed_on(loop, result, &next)) != NULL; result = next)
         loop = outer;
     uint64_t bits;
     return tl_value_is_const(tl_in(loop, 3 + (uint32_t)result), &bits) && bits == 0;
@@ -283,7 +285,7 @@ static TlOp *find_store(const TlFn *fn, TlOp *loop, bool *turned, TlArena *arena
 {
     int result = 0, next;
     TlOp *last = loop;
-    for (TlOp *outer; (outer = tl_nest_passes_on(last, result, &next)) != NULL; result = next)
+    for (TlOp *outer; (outer = passed_on(last, result, &next)) != NULL; result = next)
         last = outer;
     Sight s = {.fn = fn, .values = {.arena = arena}};
     if (!find_stores(&s, last->out[result], false, 0) || !s.store)
@@ -304,7 +306,7 @@ static void find_seen(TlNestProduct *p)
 {
     int result = 0, next;
     TlOp *last = p->loop;
-    for (TlOp *outer; (outer = tl_nest_passes_on(last, result, &next)) != NULL; result = next)
+    for (TlOp *outer; (outer = passed_on(last, result, &next)) != NULL; result = next)
         last = outer;
     const TlValue *v = last->out[result];
     for (int dim = 0; dim < 2; dim++) {
@@ -331,7 +333,7 @@ static const TlValue *gathered_sums(const TlNestProduct *p)
     const TlOp *last = p->loop;
     int result = 0;
     for (int n = 0; n < p->ngathered; n++)
-        last = tl_nest_passes_on(last, result, &result);
+        last = passed_on(last, result, &result);
     return last->out[result];
 }
 
@@ -635,8 +637,7 @@ static void find_around(TlNestProduct *p)
     TL_ASSERT(p->keeps_b && !p->naround, "loops around are looked for once, for kept chunks");
     int result = 0, next;
     TlOp *outer = p->loop;
-    while (p->naround < TL_NEST_AROUND &&
-           (outer = tl_nest_passes_on(outer, result, &next)) != NULL) {
+    while (p->naround < TL_NEST_AROUND && (outer = passed_on(outer, result, &next)) != NULL) {
         if (!is_same_b(p, outer))
             p->around[p->naround++] = outer;
         result = next;
@@ -687,7 +688,7 @@ static int count_gathered(const TlFn *fn, const TlNests *plan, const TlNestProdu
         return 0;
     for (; n < p->naround; n++) {
         TlOp *outer = p->around[n];
-        if (tl_nest_passes_on(loop, result, &result) != outer ||
+        if (passed_on(loop, result, &result) != outer ||
             plan->place[outer->out[result]->id].buffer != plan->place[p->loop->out[0]->id].buffer)
             break;
         for (const TlOp *inner = p->loop; inner != outer; inner = inner->block->parent)
