@@ -29,7 +29,7 @@ typedef struct Choice {
     const char *constants; /* "BM=64 BN=32" */
     int block[3];          /* of a program; 0: any */
     int step[3];           /* larger sizes than a block are filled up to a multiple of these */
-    double slowness[3];    /* 1 / speed: as they are, of A transposed, of B transposed */
+    double slowness[3];    /* 1 / speed: as they are, of A transposed, of B; infinite: not made */
     int run;               /* bytes that elements of the last size take together, at least */
 } Choice;
 
@@ -407,6 +407,15 @@ static int count_forms(const char *forms)
     return n;
 }
 
+/* Does the form have the row's constants? library.cmake says the same. */
+static bool is_made(const Choice *c, const char *forms, int form)
+{
+    const char *end, *from = form_of(forms, form, &end);
+    const char *ta = strstr(from, "TA=true"), *tb = strstr(from, "TB=true");
+    int speed = ta && ta < end ? 1 : tb && tb < end ? 2 : 0;
+    return !isinf(c->slowness[speed]);
+}
+
 tile_status tl_lib_prepare(tile_kernels *k, const TlLibImage *images)
 {
     tile_status status = TILE_OK;
@@ -414,7 +423,8 @@ tile_status tl_lib_prepare(tile_kernels *k, const TlLibImage *images)
     for (const TlLibImage *i = images; i->image; i++)
         for (int c = 0; c < CHOICES && i->kind == k->kind; c++)
             for (int f = count_forms(kernels[i->kernel].forms); f-- > 0 && status == TILE_OK;)
-                if (choices[c].kernel == i->kernel && choices[c].kind == i->kind)
+                if (choices[c].kernel == i->kernel && choices[c].kind == i->kind &&
+                    is_made(&choices[c], kernels[i->kernel].forms, f))
                     status = prepare(k, i, f, c, &ignored);
     return status;
 }
