@@ -42,11 +42,17 @@ static LLVMValueRef take_lanes(TlCpuGen *g, const TlType *elem, LLVMValueRef p, 
                                LLVMValueRef lane)
 {
     int width = tl_gen_width_of(lane), bytes = (int)tl_gen_elem_bytes(elem);
-    LLVMValueRef x = load_part(g, elem, p, span, 0, width);
-    if (tl_cpu_can_permute_two(g, bytes, width))
-        x = tl_cpu_permute_two(g, x, load_part(g, elem, p, span, width, width), bytes, lane);
-    else
-        x = tl_cpu_permute(g, x, bytes, lane);
+    bool may_two = tl_cpu_can_permute_two(g, bytes, width);
+    TlCpuFork f = {NULL};
+    if (may_two)
+        f = tl_cpu_fork(g, LLVMBuildICmp(g->b, LLVMIntULT, span, tl_gen_int(&g->gen, width), ""));
+    LLVMValueRef x = tl_cpu_permute(g, load_part(g, elem, p, span, 0, width), bytes, lane);
+    if (may_two) { /* else most of what it would load second is masked off */
+        tl_cpu_fork_else(g, &f, x);
+        LLVMValueRef first = load_part(g, elem, p, span, 0, width),
+                     second = load_part(g, elem, p, span, width, width);
+        x = tl_cpu_fork_end(g, &f, tl_cpu_permute_two(g, first, second, bytes, lane));
+    }
     return tl_gen_from_mem(&g->gen, elem, x);
 }
 
