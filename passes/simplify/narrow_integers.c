@@ -264,7 +264,7 @@ static TlDtype exact_type(const Narrow *n, const TlOp *op)
             lo = tl_axis_min(lo, x->lo);
             hi = tl_axis_max(hi, x->hi);
         }
-    if (op->opcode == TL_OP_ABS && lo < 0 && hi == -lo)
+    if (op->opcode == TL_OP_ABS && lo < 0 && hi > 0 && hi - 1 == -(lo + 1))
         hi--; /* |MIN| is right as a number without a sign */
     TlDtype d = widened(holder(of, lo, hi), fewest_bits(n, op));
     if (op->opcode == TL_OP_ABS)
