@@ -28,7 +28,7 @@
 
 typedef struct Num {
     TlOp *op;      /* in a web; NULL: the value is in none */
-    int need;      /* low bits that users ask for; 0: none do */
+    int need;      /* low bits that users ask for, at least 1 */
     TlDtype least; /* what it can be computed as */
     uint32_t web;  /* the next on the way to the web's first */
     TlValue *rep;  /* what it has become */
