@@ -267,7 +267,7 @@ static TlDtype exact_type(const Narrow *n, const TlOp *op)
     if (op->opcode == TL_OP_ABS && lo < 0 && hi > 0 && hi - 1 == -(lo + 1))
         hi--; /* |MIN| is right as a number without a sign */
     TlDtype d = widened(holder(of, lo, hi), fewest_bits(n, op));
-    if (op->opcode == TL_OP_ABS)
+    if (op->opcode == TL_OP_ABS && tl_dtype_bits(d) < tl_dtype_bits(of))
         d = with_bits(false, tl_dtype_bits(d));
     while (shifts && tl_dtype_bits(d) < tl_dtype_bits(of) &&
            !shifts_within(n, op, tl_dtype_bits(d)))
@@ -353,8 +353,7 @@ static bool takes_narrow(const TlUse *u)
 
 /* ---- the cost of a web ---- */
 
-/* What v is computed as with a floor; -1: as it is. Constants and what is in no web: as they
- * are. */
+/* What the op's numbers are computed as with a floor; -1: as they are. */
 static TlDtype type_with(const Narrow *n, const TlOp *op, int floor)
 {
     const TlValue *v = numbers_of(op);
@@ -459,7 +458,8 @@ static void rewrite(Narrow *n, TlOp *op)
     if (op->opcode == TL_OP_CONST)
         return;
     TL_ASSERT(op->nin <= 3, "%u operands", op->nin);
-    TlDtype within = op->opcode == TL_OP_ABS ? with_bits(true, tl_dtype_bits(d)) : d;
+    bool negates = op->opcode == TL_OP_ABS && tl_is_signed(v->type->dtype);
+    TlDtype within = negates ? with_bits(true, tl_dtype_bits(d)) : d;
     for (uint32_t i = 0; i < op->nin; i++)
         in[i] = is_number(op, i) ? as_operand(n, &b, tl_in(op, i), within) : tl_in(op, i);
     const TlType *t = is_comparison(op->opcode)
