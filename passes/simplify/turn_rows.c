@@ -22,7 +22,8 @@
  *               takes what was there before: its column is stored later
  *   3. blocks   loads of one array, columns of which some trips share, have one block; so many
  *               trips that the blocks of a loop stay in the first cache
- *   4. price    elements one by one, beside vectors that are moved, twice, and transposed
+ *   4. limits   enough lanes and trips for vectors that are transposed; blocks of a bounded size.
+ *               Both ways are not compared: rows whose lines do not meet in the cache may lose
  *   5. turn     two loops in the place of one */
 #include <string.h>
 
@@ -326,7 +327,7 @@ static int64_t bytes_of(const Turn *t, int64_t trips)
     return bytes;
 }
 
-/* ---- 4. price ---- */
+/* ---- 4. limits ---- */
 
 static int32_t most_trips(const Turn *t)
 {
@@ -338,9 +339,8 @@ static int32_t most_trips(const Turn *t)
     return most > LEAST_TRIPS ? most : LEAST_TRIPS;
 }
 
-/* Accesses whose elements are apart are loads or stores of each; so many steps of a vector's way
- * through a block are about as many of eight elements (LEAST_LANES). */
-static bool pays(Turn *t)
+/* Sets the trips of a block. */
+static bool is_within_limits(Turn *t)
 {
     TlWideInt trips;
     bool known = tl_const_trips(t->loop, &trips);
@@ -636,7 +636,7 @@ static bool find(Turn *t)
     for (uint32_t i = 0; i < t->all.len; i++)
         if (!t->all.data[i].stays)
             add_to_blocks(t, &t->all.data[i]);
-    return pays(t);
+    return is_within_limits(t);
 }
 
 TlPassResult tl_pass_turn_rows(TlFn *fn, TlPassCtx *px)
